@@ -1,0 +1,1 @@
+"""Async user memory for LLM applications."""

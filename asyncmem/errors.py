@@ -1,0 +1,242 @@
+"""Every error that asyncmem raises.
+
+    AsyncMemError
+    ├── ConfigurationError                a setting is missing, unknown or contradicts another
+    │   └── EmbeddedUnavailableError      db="embedded", and no engine is installed
+    ├── InvalidInputError                 a value that was passed in can't be used; nothing was done
+    │   ├── InvalidIdError                an id of a user, agent, team or memory
+    │   ├── InvalidMemoryError            the text, topics, metadata or times of a memory
+    │   ├── InvalidMessageError           what was handed to capture
+    │   └── InvalidQueryError             a query, limit, filter or cursor
+    │       └── UnknownRetrievalMethodError
+    ├── ManagerClosedError                used after aclose()
+    ├── EventLoopError                    used in another event loop than the one it was opened in
+    ├── MemoryNotFoundError               this user has no memory of that id
+    ├── MemoryConflictError               the id, or the text, is taken
+    ├── RevisionConflictError             the memory changed since it was read
+    ├── StoreError                        MongoDB; has .retryable, .code
+    │   ├── StoreUnavailableError         no server answers, or it went away; retryable
+    │   ├── StoreTimeoutError             it took too long; retryable
+    │   ├── StoreAuthenticationError      wrong user or password
+    │   ├── StorePermissionError          the user may not do this
+    │   ├── StoreWriteError               the server refused the write
+    │   ├── PartialWriteError             some rows of a batch were not written; has .ids, .failures
+    │   └── EmbeddedServerError           the embedded server did not start, or its folder can't be used
+    ├── ModelError                        a model call; has .model, .retryable, .retry_after, .status
+    │   ├── ModelKeyMissingError          no API key is configured
+    │   ├── ModelAuthenticationError      the key, or what it may do, was refused
+    │   ├── ModelQuotaError               no credit is left
+    │   ├── ModelRateLimitError           too many requests; retryable
+    │   ├── ModelNotFoundError            the provider doesn't know that model
+    │   ├── ModelUnavailableError         unreachable, overloaded, broken answer; retryable
+    │   ├── ModelTimeoutError             no answer within the deadline; retryable
+    │   ├── ModelRefusedError             the provider refused the content
+    │   ├── ContextTooLongError           the prompt exceeds the model's context
+    │   ├── ModelRequestError             the provider refused the request for another reason
+    │   └── StructuredOutputError         no reply could be read as the value asked for; has .raw
+    └── OptimizationError
+        ├── OptimizationConflictError     this user is being optimized already
+        └── MixedUsersError               memories of two users in one call
+
+No message holds the text of a memory, a prompt or a key.
+"""
+
+from collections.abc import Mapping, Sequence
+
+
+class AsyncMemError(Exception):
+    """Root of every error that asyncmem raises."""
+
+
+class ConfigurationError(AsyncMemError):
+    """A setting is missing, unknown or contradicts another."""
+
+
+class EmbeddedUnavailableError(ConfigurationError):
+    """``db="embedded"`` was asked for, and no engine is installed."""
+
+
+class InvalidInputError(AsyncMemError):
+    """A value that was passed in can't be used. Nothing was done."""
+
+
+class InvalidIdError(InvalidInputError):
+    """The id of a user, agent, team or memory is not a usable string."""
+
+
+class InvalidMemoryError(InvalidInputError):
+    """The text, topics, metadata or times of a memory can't be stored."""
+
+
+class InvalidMessageError(InvalidInputError):
+    """What was handed to capture is not a conversation."""
+
+
+class InvalidQueryError(InvalidInputError):
+    """A query, limit, filter or cursor can't be used."""
+
+
+class UnknownRetrievalMethodError(InvalidQueryError):
+    """There is no retrieval method of that name."""
+
+
+class ManagerClosedError(AsyncMemError):
+    """The manager was used after ``aclose()``."""
+
+
+class EventLoopError(AsyncMemError):
+    """The manager belongs to another event loop, or to one that has ended."""
+
+
+class MemoryNotFoundError(AsyncMemError):
+    """The user has no memory of that id."""
+
+
+class MemoryConflictError(AsyncMemError):
+    """The id is taken, or another memory of the user says the same."""
+
+
+class RevisionConflictError(AsyncMemError):
+    """The memory changed since it was read."""
+
+
+class StoreError(AsyncMemError):
+    """MongoDB could not do what was asked.
+
+    Attributes:
+        retryable: whether the same call may succeed later.
+        code: MongoDB's error code, if the server gave one.
+    """
+
+    def __init__(self, message: str, *, retryable: bool = False, code: int | None = None) -> None:
+        super().__init__(message)
+        self.retryable = retryable
+        self.code = code
+
+
+class StoreUnavailableError(StoreError):
+    """No server answers, or the connection broke."""
+
+
+class StoreTimeoutError(StoreError):
+    """The server took too long."""
+
+
+class StoreAuthenticationError(StoreError):
+    """The server refused the user name or the password."""
+
+
+class StorePermissionError(StoreError):
+    """The database user may not do this."""
+
+
+class StoreWriteError(StoreError):
+    """The server refused the write."""
+
+
+class PartialWriteError(StoreError):
+    """Some memories of a batch were not written.
+
+    Attributes:
+        ids: one entry a memory, in order: its id, or ``None`` where it was not written.
+        failures: position of each memory that was not written, and why.
+    """
+
+    def __init__(self, message: str, *, ids: Sequence[str | None], failures: Mapping[int, AsyncMemError]) -> None:
+        super().__init__(message)
+        self.ids = list(ids)
+        self.failures = dict(failures)
+
+
+class EmbeddedServerError(StoreError):
+    """The embedded server did not start, or its folder can't be used."""
+
+
+class ModelError(AsyncMemError):
+    """A model call failed.
+
+    Attributes:
+        model: the model's name.
+        retryable: whether the same call may succeed later.
+        retry_after: seconds the provider asked to wait, if it said so.
+        status: HTTP status, if there was one.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        model: str = "",
+        retryable: bool = False,
+        retry_after: float | None = None,
+        status: int | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.model = model
+        self.retryable = retryable
+        self.retry_after = retry_after
+        self.status = status
+
+
+class ModelKeyMissingError(ModelError):
+    """No API key is configured for the provider."""
+
+
+class ModelAuthenticationError(ModelError):
+    """The provider refused the key, or what the key may do."""
+
+
+class ModelQuotaError(ModelError):
+    """The account has no credit left."""
+
+
+class ModelRateLimitError(ModelError):
+    """Too many requests."""
+
+
+class ModelNotFoundError(ModelError):
+    """The provider doesn't know the model."""
+
+
+class ModelUnavailableError(ModelError):
+    """The provider is unreachable or overloaded, or its answer was broken."""
+
+
+class ModelTimeoutError(ModelError):
+    """No answer came within the deadline."""
+
+
+class ModelRefusedError(ModelError):
+    """The provider refused the content."""
+
+
+class ContextTooLongError(ModelError):
+    """The prompt exceeds the model's context."""
+
+
+class ModelRequestError(ModelError):
+    """The provider refused the request."""
+
+
+class StructuredOutputError(ModelError):
+    """No reply could be read as the value that was asked for.
+
+    Attributes:
+        raw: the last reply's text, as the model gave it. It may hold what users said: don't log it.
+    """
+
+    def __init__(self, message: str, *, model: str = "", raw: str = "") -> None:
+        super().__init__(message, model=model)
+        self.raw = raw
+
+
+class OptimizationError(AsyncMemError):
+    """The optimized memories can't be used. Nothing was changed."""
+
+
+class OptimizationConflictError(OptimizationError):
+    """This user's memories are being optimized already."""
+
+
+class MixedUsersError(OptimizationError):
+    """Memories of two users came together in one call."""

@@ -1,0 +1,1 @@
+"""What people and other programs hold in their hands: each an extra, each using the public names only."""

@@ -1,0 +1,1 @@
+"""Model calls: the only importer of litellm."""

@@ -1,0 +1,1 @@
+"""Ways to find memories: one file per retrieval method."""

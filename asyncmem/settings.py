@@ -1,0 +1,90 @@
+"""Settings: frozen, checked when made, each with its default documented."""
+
+from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
+from typing import Any, Self
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ModelWrapValidatorHandler,
+    SecretStr,
+    ValidationError,
+    model_validator,
+)
+
+from .errors import ConfigurationError
+from .types import Tier, reject, utc_now
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _typed_errors(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        try:
+            return handler(data)
+        except ValidationError as error:
+            raise reject(ConfigurationError, error, cls.__name__) from None
+
+
+class Settings(_Frozen):
+    """How a manager stores and shows memories.
+
+    Attributes:
+        clock: gives the time now, as an aware datetime. Tests pass their own.
+        collection_prefix: our collections' names begin with it.
+        retention: how long deleted and replaced memories stay in the archive.
+        history_limit: earlier revisions kept inside a memory's own document; older ones go to the archive.
+        open_timeout: how long opening waits for a server.
+        concurrency: database calls of one manager at once; more wait in line.
+        create_indexes: make our indexes when opening. Switch it off where a database user may not.
+
+    Raises:
+        ConfigurationError: a setting is unknown or out of range.
+    """
+
+    clock: Callable[[], datetime] = utc_now
+    collection_prefix: str = Field(default="asyncmem_", pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,63}$")
+    retention: timedelta = Field(default=timedelta(days=30), ge=timedelta(0))
+    history_limit: int = Field(default=20, ge=1, le=200)
+    open_timeout: timedelta = Field(default=timedelta(seconds=10), gt=timedelta(0))
+    concurrency: int = Field(default=32, ge=1, le=1000)
+    create_indexes: bool = True
+
+
+class LLMSettings(_Frozen):
+    """How models are called.
+
+    Attributes:
+        api_base: address of the provider's API, when it is not the provider's own. Never take it from a message.
+        api_key: the key; by default litellm reads the provider's own environment variable.
+        temperature: 0 by default; dropped for models that refuse it.
+        seed: for providers that have one.
+        max_tokens: tokens a reply may have.
+        timeout: seconds one request may take.
+        deadline: seconds one operation may take, all retries and steps of the ladder included.
+        retries: how often a request that failed for a passing reason is sent again.
+        concurrency: requests of one event loop at once; more wait in line.
+        tier: pin a step of the ladder; ``None`` lets answers teach it.
+        tools: offer tools (``True``), never (``False``), or let answers teach it (``None``).
+        extra: further keyword arguments of ``litellm.acompletion``, such as ``extra_headers``.
+
+    Raises:
+        ConfigurationError: a setting is unknown or out of range.
+    """
+
+    api_base: str | None = None
+    api_key: SecretStr | None = None
+    temperature: float | None = Field(default=0.0, ge=0, le=2)
+    seed: int | None = None
+    max_tokens: int = Field(default=2048, ge=1)
+    timeout: float = Field(default=60.0, gt=0)
+    deadline: float = Field(default=180.0, gt=0)
+    retries: int = Field(default=2, ge=0, le=20)
+    concurrency: int = Field(default=16, ge=1, le=1000)
+    tier: Tier | None = None
+    tools: bool | None = None
+    extra: Mapping[str, Any] = Field(default_factory=dict[str, Any], repr=False)

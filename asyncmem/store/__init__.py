@@ -1,0 +1,1 @@
+"""Persistence on MongoDB: the only importer of pymongo and beanie."""

@@ -1,0 +1,1 @@
+"""Doubles for tests of asyncmem and of what is built on it."""

@@ -1,0 +1,454 @@
+"""The values that go in and come out: frozen, and usable with no database and no event loop."""
+
+import math
+import re
+import unicodedata
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Any, Literal, Self, overload
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    JsonValue,
+    ModelWrapValidatorHandler,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
+
+from .errors import AsyncMemError, InvalidIdError, InvalidMemoryError, InvalidMessageError
+
+MAX_TEXT = 8_000
+"""Characters that a memory's text may have."""
+MAX_TOPICS = 32
+"""Topics that a memory may have."""
+MAX_TOPIC = 64
+"""Characters that a topic may have."""
+MAX_ID = 256
+"""Characters that an id may have."""
+MAX_METADATA_DEPTH = 16
+"""How deep objects and arrays in metadata may nest."""
+
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_INT64 = 2**63
+
+
+def clean_text(value: object, what: str = "memory", limit: int = MAX_TEXT) -> str:
+    """The text in Unicode NFC, without control characters (newline and tab stay), stripped.
+
+    Raises:
+        InvalidMemoryError: it is not text, is blank, or has more than ``limit`` characters.
+    """
+    if not isinstance(value, str):
+        raise InvalidMemoryError(f"{what} must be a str, not {type(value).__name__}")
+    text = unicodedata.normalize("NFC", _CONTROL.sub("", value.replace("\r\n", "\n"))).strip()
+    if not text:
+        raise InvalidMemoryError(f"{what} is blank: it needs 1 to {limit:,} characters")
+    if len(text) > limit:
+        raise InvalidMemoryError(f"{what} has {len(text):,} characters: at most {limit:,} are allowed")
+    if not text.isascii() and any("\ud800" <= c <= "\udfff" for c in text):
+        raise InvalidMemoryError(f"{what} holds a lone surrogate, which no encoding can store: remove it")
+    return text
+
+
+def clean_id(value: object, what: str) -> str:
+    """The id, if it is a usable string: 1 to 256 characters, none of them a control character.
+
+    Raises:
+        InvalidIdError: it is anything else, a query operator such as ``{"$ne": None}`` included.
+    """
+    if not isinstance(value, str):
+        raise InvalidIdError(f"{what} must be a str, not {type(value).__name__}")
+    if not value.strip() or len(value) > MAX_ID:
+        raise InvalidIdError(f"{what} needs 1 to {MAX_ID} characters, not only white space; it has {len(value)}")
+    if _CONTROL.search(value) or any(c in "\n\t" or "\ud800" <= c <= "\udfff" for c in value):
+        raise InvalidIdError(f"{what} holds a control character or a lone surrogate: remove it")
+    return value
+
+
+def clean_topics(value: object) -> list[str]:
+    """The topics in order, cleaned, without duplicates (case apart).
+
+    Raises:
+        InvalidMemoryError: not a sequence of text, or more or longer topics than are allowed.
+    """
+    if isinstance(value, str) or not isinstance(value, (list, tuple, set, frozenset)):
+        raise InvalidMemoryError(f"topics must be a list of str, not {type(value).__name__}")
+    seen: dict[str, str] = {}
+    for item in value:  # pyright: ignore[reportUnknownVariableType]
+        topic = clean_text(item, "topic", MAX_TOPIC)  # pyright: ignore[reportUnknownArgumentType]
+        seen.setdefault(topic.casefold(), topic)
+    if len(seen) > MAX_TOPICS:
+        raise InvalidMemoryError(f"{len(seen)} topics: at most {MAX_TOPICS} are allowed")
+    return list(seen.values())
+
+
+def clean_metadata(value: object) -> dict[str, JsonValue]:
+    """A copy of the metadata, if MongoDB and JSON can both hold it as it is.
+
+    Raises:
+        InvalidMemoryError: a key is empty, starts with ``$`` or holds a dot or NUL; a value is not JSON; a number
+            is not finite or exceeds 64 bits; it nests deeper than 16.
+    """
+    if not isinstance(value, Mapping):
+        raise InvalidMemoryError(f"metadata must be a dict, not {type(value).__name__}")
+    return _metadata_object(value, 1)  # pyright: ignore[reportUnknownArgumentType]
+
+
+def _metadata_object(value: Mapping[Any, Any], depth: int) -> dict[str, JsonValue]:
+    return {_metadata_key(k): _metadata_value(v, depth + 1) for k, v in value.items()}
+
+
+def _metadata_key(key: object) -> str:
+    if not isinstance(key, str):
+        raise InvalidMemoryError(f"a metadata key must be a str, not {type(key).__name__}")
+    if not key or key.startswith("$") or "." in key or "\0" in key:
+        raise InvalidMemoryError("a metadata key must not be empty, start with '$', or hold '.' or NUL: rename it")
+    return _encodable(key)
+
+
+def _encodable(text: str) -> str:
+    if not text.isascii() and any("\ud800" <= c <= "\udfff" for c in text):
+        raise InvalidMemoryError("metadata holds a lone surrogate, which no encoding can store: remove it")
+    return text
+
+
+def _metadata_value(value: Any, depth: int) -> JsonValue:
+    if depth > MAX_METADATA_DEPTH + 1:
+        raise InvalidMemoryError(f"metadata nests deeper than {MAX_METADATA_DEPTH}: flatten it")
+    match value:
+        case None | bool():
+            return value
+        case str():
+            return _encodable(value)
+        case int() if -_INT64 <= value < _INT64:
+            return value
+        case float() if math.isfinite(value):
+            return value
+        case int() | float():
+            raise InvalidMemoryError("a number in metadata must be finite and fit 64 bits: store it as text")
+        case list() | tuple():
+            return [_metadata_value(v, depth + 1) for v in value]  # pyright: ignore[reportUnknownVariableType]
+        case Mapping():
+            return _metadata_object(value, depth)  # pyright: ignore[reportUnknownArgumentType]
+        case _:
+            raise InvalidMemoryError(f"metadata can't hold a {type(value).__name__}: use JSON values")
+
+
+def clean_time(value: object) -> datetime:
+    """An aware UTC datetime, cut to the millisecond that MongoDB keeps.
+
+    Takes a datetime (naive is UTC), an ISO 8601 string, or Unix seconds.
+
+    Raises:
+        InvalidMemoryError: it is none of these, or outside the years 1 to 9999.
+    """
+    try:
+        match value:
+            case datetime():
+                moment = value
+            case str():
+                moment = datetime.fromisoformat(value.strip())
+            case int() | float() if not isinstance(value, bool):
+                moment = _EPOCH + timedelta(seconds=value)
+            case _:
+                moment = datetime.fromisoformat("")
+        moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise InvalidMemoryError(
+            f"a time must be a datetime, an ISO 8601 string or Unix seconds within the years 1 to 9999; "
+            f"this {type(value).__name__} is not"
+        ) from None
+    return moment.replace(microsecond=moment.microsecond // 1000 * 1000)
+
+
+def utc_now() -> datetime:
+    """The time now: aware, UTC, to the millisecond. The default clock."""
+    return clean_time(datetime.now(UTC))
+
+
+def _optional(clean: Callable[[Any], Any]) -> BeforeValidator:
+    return BeforeValidator(lambda value: None if value is None else clean(value))
+
+
+Time = Annotated[datetime, _optional(clean_time)]
+
+
+def reject(error: type[AsyncMemError], cause: ValidationError, what: str) -> AsyncMemError:
+    """Our error for pydantic's, which would show the values that were passed in."""
+    lines = (f"{'.'.join(map(str, e['loc'])) or what}: {e['msg']}" for e in cause.errors(include_input=False))
+    return error(f"{what} can't be used: " + "; ".join(lines))
+
+
+class UserMemory(BaseModel):
+    """One stored third-person statement about a user.
+
+    A frozen value: change a copy (``memory.model_copy(update=...)``) or ask the manager. Text is kept in Unicode
+    NFC, stripped, 1 to 8,000 characters; times are aware UTC datetimes to the millisecond.
+
+    Attributes:
+        memory: the statement.
+        memory_id: its id; given by the store when ``None``.
+        topics: at most 32 of 64 characters, in order, without duplicates.
+        user_id: whose memory it is.
+        agent_id: which agent wrote it.
+        team_id: which team of agents wrote it.
+        input: the words that it came from.
+        feedback: a person's verdict on it.
+        created_at: when it was first written.
+        updated_at: when its text or topics last changed.
+        revision: 1 when new, one more at every change.
+        metadata: JSON values of the application's own.
+        pinned: never pruned, never summarised.
+        expires_at: when it is forgotten by itself.
+
+    Raises:
+        InvalidMemoryError: a value can't be stored.
+        InvalidIdError: an id is not a usable string.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True, ser_json_timedelta="iso8601")
+
+    memory: str
+    memory_id: str | None = None
+    topics: list[str] = Field(default_factory=list[str])
+    user_id: str | None = None
+    agent_id: str | None = None
+    team_id: str | None = None
+    input: str | None = None
+    feedback: str | None = None
+    created_at: Time | None = None
+    updated_at: Time | None = None
+    revision: int = Field(default=1, ge=1, lt=_INT64)
+    metadata: dict[str, JsonValue] = Field(default_factory=dict[str, JsonValue])
+    pinned: bool = False
+    expires_at: Time | None = None
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _typed_errors(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        try:
+            return handler(data)
+        except ValidationError as error:
+            raise reject(InvalidMemoryError, error, "memory") from None
+
+    @field_validator("memory", mode="before")
+    @classmethod
+    def _clean_memory(cls, value: object) -> str:
+        return clean_text(value)
+
+    @field_validator("topics", mode="before")
+    @classmethod
+    def _clean_topics(cls, value: object) -> list[str]:
+        return [] if value is None else clean_topics(value)
+
+    @field_validator("metadata", mode="before")
+    @classmethod
+    def _clean_metadata(cls, value: object) -> dict[str, JsonValue]:
+        return {} if value is None else clean_metadata(value)
+
+    @field_validator("memory_id", "user_id", "agent_id", "team_id", mode="before")
+    @classmethod
+    def _clean_ids(cls, value: object, info: Any) -> str | None:
+        return None if value is None else clean_id(value, str(info.field_name))
+
+    @field_validator("input", "feedback", mode="before")
+    @classmethod
+    def _clean_words(cls, value: object, info: Any) -> str | None:
+        if isinstance(value, str) and not value.strip():
+            return None
+        return None if value is None else clean_text(value, str(info.field_name), MAX_INPUT)
+
+    @classmethod
+    def trusted(cls, values: dict[str, Any]) -> Self:
+        """A memory from values that the store wrote, without validating them again.
+
+        ``values`` must hold every field. Some ten times faster than validation; for rows read by the store only.
+        """
+        memory = cls.__new__(cls)
+        object.__setattr__(memory, "__dict__", values)
+        object.__setattr__(memory, "__pydantic_fields_set__", _ALL_FIELDS)
+        object.__setattr__(memory, "__pydantic_extra__", None)
+        object.__setattr__(memory, "__pydantic_private__", None)
+        return memory
+
+
+MAX_INPUT = 100_000
+"""Characters that ``input`` and ``feedback`` may have."""
+_ALL_FIELDS = set(UserMemory.model_fields)
+
+
+class Message(BaseModel):
+    """One turn of a conversation.
+
+    Attributes:
+        role: ``"user"`` or ``"assistant"``; other roles are left out of capture.
+        content: its text.
+        at: when it was said; dates in memories are made absolute from it.
+
+    Raises:
+        InvalidMessageError: a value can't be used.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+    role: str = "user"
+    content: str
+    at: Time | None = None
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _typed_errors(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        try:
+            return handler(data)
+        except ValidationError as error:
+            raise reject(InvalidMessageError, error, "message") from None
+        except InvalidMemoryError as error:
+            raise InvalidMessageError(str(error)) from None
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Whose memories, and which agent's and team's of them.
+
+    Attributes:
+        user_id: whose memories; never optional.
+        agent_id: only those that this agent wrote.
+        team_id: only those that this team wrote.
+    """
+
+    user_id: str
+    agent_id: str | None = None
+    team_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What model calls took.
+
+    Attributes:
+        calls: requests sent to the provider, refused ones included.
+        prompt_tokens: as the provider counted them.
+        completion_tokens: as the provider counted them.
+        cost: US dollars; ``None`` when the price of any call is unknown, never 0 for unknown.
+    """
+
+    calls: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cost: float | None = 0.0
+
+    def __add__(self, other: "Usage") -> "Usage":
+        known = self.cost is not None and other.cost is not None
+        return Usage(
+            self.calls + other.calls,
+            self.prompt_tokens + other.prompt_tokens,
+            self.completion_tokens + other.completion_tokens,
+            (self.cost or 0.0) + (other.cost or 0.0) if known else None,
+        )
+
+
+ChangeKind = Literal["add", "update", "delete"]
+Tier = Literal["native", "json_schema", "json_object", "text"]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One applied change of one memory.
+
+    Attributes:
+        kind: what happened.
+        memory_id: to which memory.
+        before: the memory as it was; ``None`` for an add.
+        after: the memory as it became; ``None`` for a delete.
+        cause: who or what caused it: ``"manual"``, ``"capture"``, ``"revert"`` …
+        at: when.
+    """
+
+    kind: ChangeKind
+    memory_id: str
+    before: UserMemory | None
+    after: UserMemory | None
+    cause: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """One decided operation that was not applied.
+
+    Attributes:
+        op: which operation.
+        reason: why, in a sentence without the memory's text.
+        memory: the text that was not written, if there was one.
+        memory_id: which memory it was for, if that is known.
+    """
+
+    op: str
+    reason: str
+    memory: str | None = None
+    memory_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureResult:
+    """What a capture decided and what came of it.
+
+    Attributes:
+        changes: what was applied (for a preview: what would be), in order.
+        skipped: what was decided and not applied, each with its reason.
+        usage: model calls, tokens and cost.
+        tier: which step of the ladder answered; ``None`` when no model was asked.
+        duration: wall-clock time of the whole capture.
+    """
+
+    changes: list[Change] = field(default_factory=list[Change])
+    skipped: list[Skipped] = field(default_factory=list[Skipped])
+    usage: Usage = Usage()
+    tier: Tier | None = None
+    duration: timedelta = timedelta()
+
+    def __str__(self) -> str:
+        kinds = [change.kind for change in self.changes]
+        counts = ", ".join(f"{kinds.count(k)} {k}" for k in ("add", "update", "delete") if k in kinds)
+        return (
+            f"{counts or 'no change'}, {len(self.skipped)} skipped, {self.usage.calls} model calls"
+            f" ({self.tier or 'none'}), {self.duration.total_seconds():.2f} s"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class MemorySearchResult(Sequence[UserMemory]):
+    """An ordered sequence of memories that says how they were found.
+
+    Attributes:
+        memories: the memories, in the order that the method promises.
+        scores: one a memory where the method ranks by a score, else empty.
+        tier: which step of the ladder answered; ``None`` when no model was asked.
+        degraded: the method failed and another one answered, as the caller allowed.
+        usage: model calls, tokens and cost.
+    """
+
+    memories: list[UserMemory] = field(default_factory=list[UserMemory])
+    scores: list[float] = field(default_factory=list[float])
+    tier: Tier | None = None
+    degraded: bool = False
+    usage: Usage = Usage()
+
+    @overload
+    def __getitem__(self, index: int) -> UserMemory: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[UserMemory]: ...
+    def __getitem__(self, index: int | slice) -> UserMemory | list[UserMemory]:
+        return self.memories[index]
+
+    def __len__(self) -> int:
+        return len(self.memories)
+
+    def __iter__(self) -> Iterator[UserMemory]:
+        return iter(self.memories)
