@@ -23,11 +23,12 @@ _CJK_SPACE = re.compile(rf"(?<=[{_CJK}])\s+|\s+(?=[{_CJK}])")
 
 @dataclass(frozen=True, slots=True)
 class Add:
-    """Store a new memory."""
+    """Store a new memory; ``suspect`` marks text that looks like instructions to a model."""
 
     memory: str
     topics: tuple[str, ...] = ()
     evidence: str | None = None
+    suspect: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,7 @@ class Update:
     memory: str
     topics: tuple[str, ...] | None = None
     evidence: str | None = None
+    suspect: bool = False
 
 
 @dataclass(frozen=True, slots=True)

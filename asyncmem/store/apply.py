@@ -1,0 +1,117 @@
+"""Decided operations, applied to the revisions that they were decided on."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ..errors import MemoryConflictError, MemoryNotFoundError, RevisionConflictError
+from ..operations import Add, Clear, Delete, Operation, Update
+from ..types import MAX_INPUT, Change, Scope, Skipped, UserMemory
+from .core import Core
+from .reader import Reader
+from .rows import to_memory, to_row
+from .writer import Writer
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """What came of a list of operations."""
+
+    changes: list[Change] = field(default_factory=list[Change])
+    skipped: list[Skipped] = field(default_factory=list[Skipped])
+
+
+class Applier:
+    """Applies what a capture decided, for one user."""
+
+    def __init__(self, core: Core, reader: Reader, writer: Writer) -> None:
+        self._core = core
+        self._reader = reader
+        self._writer = writer
+
+    async def apply(
+        self,
+        scope: Scope,
+        operations: Sequence[Operation],
+        *,
+        seen: Mapping[str, int],
+        cause: str,
+        words: str | None,
+    ) -> Applied:
+        """Apply operations in order.
+
+        Args:
+            scope: whose memories; agent and team are recorded on what is added.
+            operations: what was decided, with the memories' real ids.
+            seen: revision of each memory that the decision was made on.
+            cause: what the changes record as their cause.
+            words: what was said, recorded as ``input`` where an operation brings no evidence of its own.
+        """
+        applied = Applied()
+        for operation in operations:
+            match operation:
+                case Add():
+                    await self._add(scope, operation, cause, words, applied)
+                case Update():
+                    await self._update(scope, operation, seen.get(operation.memory_id), cause, applied)
+                case Delete():
+                    await self._delete(scope, operation, seen.get(operation.memory_id), cause, applied)
+                case Clear():
+                    now = self._core.now()
+                    for memory in await self._writer.clear(scope.user_id, cause):
+                        applied.changes.append(Change("delete", str(memory.memory_id), memory, None, cause, now))
+        return applied
+
+    async def _add(self, scope: Scope, add: Add, cause: str, words: str | None, applied: Applied) -> None:
+        memory = UserMemory(
+            memory=add.memory,
+            topics=list(add.topics),
+            agent_id=scope.agent_id,
+            team_id=scope.team_id,
+            input=(add.evidence or words or "")[:MAX_INPUT] or None,
+            metadata={"suspect": True} if add.suspect else {},
+        )
+        row = to_row(memory, scope.user_id, self._core.now(), cause)
+        memory_id = await self._writer.insert(row)
+        if memory_id == row["_id"]:
+            applied.changes.append(Change("add", memory_id, None, to_memory(row), cause, row["at"]))
+        else:
+            applied.skipped.append(Skipped("add", "an existing memory says the same", add.memory, memory_id))
+
+    async def _update(self, scope: Scope, update: Update, seen: int | None, cause: str, applied: Applied) -> None:
+        values: dict[str, object] = {"memory": update.memory}
+        if update.topics is not None:
+            values["topics"] = list(update.topics)
+        if update.suspect:
+            values["metadata"] = {"suspect": True}
+        reason = ""
+        for expected in (seen, None):  # changed meanwhile: read again and retried once
+            try:
+                before, after = await self._writer.change(
+                    scope.user_id, update.memory_id, values, cause, expected
+                )
+            except RevisionConflictError:
+                continue
+            except MemoryNotFoundError:
+                reason = "the memory is gone"
+            except MemoryConflictError:
+                reason = "an existing memory says the same"
+            else:
+                if before == after:
+                    reason = "it changes nothing"
+                else:
+                    change = Change("update", update.memory_id, before, after, cause, self._core.now())
+                    applied.changes.append(change)
+            break
+        if reason:
+            applied.skipped.append(Skipped("update", reason, update.memory, update.memory_id))
+
+    async def _delete(self, scope: Scope, delete: Delete, seen: int | None, cause: str, applied: Applied) -> None:
+        try:
+            memory = await self._writer.delete(scope.user_id, delete.memory_id, cause, seen)
+        except RevisionConflictError:
+            memory = await self._writer.delete(scope.user_id, delete.memory_id, cause)
+        if memory is None:
+            applied.skipped.append(Skipped("delete", "the memory is gone", None, delete.memory_id))
+        else:
+            now = self._core.now()
+            applied.changes.append(Change("delete", delete.memory_id, memory, None, cause, now))

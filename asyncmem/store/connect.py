@@ -1,0 +1,163 @@
+"""From what ``db=`` may be to a database that answers."""
+
+import os
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import pymongo
+from bson.codec_options import CodecOptions
+from pymongo import AsyncMongoClient, ReadPreference
+from pymongo.asynchronous.database import AsyncDatabase
+from pymongo.driver_info import DriverInfo
+from pymongo.errors import ConfigurationError as MongoConfigurationError
+from pymongo.write_concern import WriteConcern
+
+from ..errors import ConfigurationError
+from ..settings import Settings
+from .documents import Database, Row
+from .embedded import open_embedded
+from .translate import translated
+
+CHOICES = (
+    'pass db="mongodb://host:27017/name", db="embedded" (a server of your own, started for you), '
+    "or a PyMongo async client or database; or set ASYNCMEM_DB"
+)
+_SAFE = WriteConcern("majority", j=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """What the server can do, as it said when it was first asked.
+
+    Attributes:
+        version: the server's version, such as ``(6, 0, 5)``.
+        transactions: it takes transactions and change streams (replica sets and sharded clusters do).
+    """
+
+    version: tuple[int, ...]
+    transactions: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """A database that answered, and how to let go of it."""
+
+    database: Database
+    capabilities: Capabilities
+    close: Callable[[], Awaitable[None]]
+
+
+async def connect(db: object, settings: Settings) -> Connection:
+    """Connect to what ``db=`` names, and ask the server what it can do.
+
+    Raises:
+        ConfigurationError: ``db`` can't be used.
+        StoreError: no server answers, or it refuses the user.
+    """
+    database, close = await _resolve(db if db is not None else os.environ.get("ASYNCMEM_DB"), settings)
+    try:
+        safe = _with_our_options(database)
+        return Connection(safe, await _probe(safe, settings), close)
+    except BaseException:
+        await close()
+        raise
+
+
+async def _nothing() -> None:
+    """What closing a client that was handed in does."""
+
+
+async def _resolve(db: object, settings: Settings) -> tuple[Database, Callable[[], Awaitable[None]]]:
+    match db:
+        case None:
+            raise ConfigurationError(f"no database is named: {CHOICES}")
+        case str() if db == "embedded" or db.startswith("embedded:"):
+            return await _embedded(db.removeprefix("embedded").removeprefix(":"), settings)
+        case str() if db.startswith(("mongodb://", "mongodb+srv://")):
+            client = _client(db)
+            return _default_database(client), client.close
+        case AsyncDatabase():
+            return cast("Database", db), _nothing
+        case AsyncMongoClient():
+            return _default_database(cast("AsyncMongoClient[Row]", db)), _nothing
+        case _ if type(db).__module__.split(".")[0] == "motor":
+            client, database = _from_motor(db)
+            return database, client.close
+        case str():
+            raise ConfigurationError(f"db= is a str that is neither a MongoDB URI nor 'embedded': {CHOICES}")
+        case _:
+            raise ConfigurationError(f"db= can't be a {type(db).__name__}: {CHOICES}")
+
+
+async def _embedded(path: str, settings: Settings) -> tuple[Database, Callable[[], Awaitable[None]]]:
+    server = await open_embedded(Path(path).expanduser() if path else None)
+    client = _client(server.uri)
+
+    async def close() -> None:
+        await client.close()
+        await server.release()
+
+    return _default_database(client), close
+
+
+def _client(uri: str, **options: Any) -> AsyncMongoClient[Row]:
+    with translated():
+        return AsyncMongoClient(uri, driver=DriverInfo("asyncmem"), **options)
+
+
+def _default_database(client: AsyncMongoClient[Row]) -> Database:
+    try:
+        return client.get_default_database()
+    except MongoConfigurationError:
+        raise ConfigurationError(
+            "the URI names no database: put its name behind the host, as in mongodb://localhost:27017/app, "
+            'or pass a database, as in client["app"]'
+        ) from None
+
+
+def _from_motor(db: Any) -> tuple[AsyncMongoClient[Row], Database]:
+    """A PyMongo client with the options of a Motor client. Motor's own can't serve Beanie 2."""
+    delegate = getattr(db, "delegate", None)
+    given = isinstance(delegate, pymongo.database.Database)
+    sync: Any = delegate.client if given else delegate  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+    options = getattr(sync, "_init_kwargs", None)
+    if not isinstance(options, dict):
+        raise ConfigurationError(f"a Motor {type(db).__name__} of this version can't be taken over: {CHOICES}")
+    kept: dict[str, Any] = {k: v for k, v in cast("dict[str, Any]", options).items() if k != "driver"}
+    with translated():
+        client: AsyncMongoClient[Row] = AsyncMongoClient(driver=DriverInfo("asyncmem"), **kept)
+    if not given:
+        return client, _default_database(client)
+    database = client.get_database(
+        delegate.name,  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
+        read_preference=delegate.read_preference,  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
+        write_concern=delegate.write_concern,  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
+        read_concern=delegate.read_concern,  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
+    )
+    return client, database
+
+
+def _with_our_options(database: Database) -> Database:
+    """Acknowledged by a majority and journaled, unless the caller configured a write concern of their own.
+
+    Reads go to the primary: a manager must see what it has just written.
+    """
+    concern = database.write_concern
+    if concern.document and not concern.acknowledged:
+        raise ConfigurationError("a write concern of w=0 would report failed writes as stored: use w='majority'")
+    return database.with_options(
+        codec_options=CodecOptions(),
+        read_preference=ReadPreference.PRIMARY,
+        write_concern=concern if concern.document else _SAFE,
+    )
+
+
+async def _probe(database: Database, settings: Settings) -> Capabilities:
+    with translated(), pymongo.timeout(settings.open_timeout.total_seconds()):
+        hello = await database.client.admin.command("hello")
+        build = await database.client.admin.command("buildInfo")
+        await database.command("ping")
+    version = tuple(int(part) for part in str(build["version"]).split(".")[:3] if part.isdecimal())
+    return Capabilities(version, "setName" in hello or hello.get("msg") == "isdbgrid")

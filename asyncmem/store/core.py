@@ -1,0 +1,62 @@
+"""What every part of the store shares: the collections, the gate in front of the pool, the clock."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from pymongo.asynchronous.cursor import AsyncCursor
+
+from ..settings import Settings
+from ..types import UserMemory, clean_time
+from .documents import Collections, Row
+from .rows import to_memory
+from .translate import translated
+
+PAGE = 500
+"""Rows that are decoded in one go: keeps the event loop's longest stall at a few milliseconds."""
+ATTEMPTS = 20
+"""How often a compare-and-set that lost a race is tried again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Core:
+    """One manager's hold on one database.
+
+    PyMongo's pool serves waiters unfairly (STORAGE: p99 of 1 s at 256 tasks), so calls queue at a gate before it.
+    """
+
+    collections: Collections
+    settings: Settings
+    gate: asyncio.Semaphore = field(repr=False)
+
+    def now(self) -> datetime:
+        """The time by the injected clock, as MongoDB keeps it."""
+        return clean_time(self.settings.clock())
+
+    @asynccontextmanager
+    async def calling(self) -> AsyncIterator[None]:
+        """Wait for a turn; MongoDB's errors come out as ours."""
+        async with self.gate:
+            with translated():
+                yield
+
+
+async def pages(cursor: AsyncCursor[Row]) -> AsyncIterator[list[Row]]:
+    """The rows of a cursor, page by page."""
+    cursor.batch_size(PAGE)
+    while page := await cursor.to_list(PAGE):
+        yield page
+        if len(page) < PAGE:
+            return
+
+
+async def as_memories(cursor: AsyncCursor[Row]) -> list[UserMemory]:
+    """All rows of a cursor as memories."""
+    return [memory async for page in pages(cursor) for memory in map(to_memory, page)]
+
+
+async def breathe() -> None:
+    """Let the event loop run others between two slices of work."""
+    await asyncio.sleep(0)

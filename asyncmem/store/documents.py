@@ -1,0 +1,109 @@
+"""The Beanie documents, made anew for each database.
+
+Beanie binds a document class to one database at a time, so one class shared by two managers would send all rows
+to the last one. Classes are therefore made per database (about 1 ms and 36 KB each) by Beanie's public interface
+alone; docs/why.md weighs this against one class with a context variable.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from beanie import Document, init_beanie
+from pydantic import BaseModel, Field
+from pymongo import ASCENDING, DESCENDING, IndexModel
+from pymongo.asynchronous.collection import AsyncCollection
+from pymongo.asynchronous.database import AsyncDatabase
+
+Row = dict[str, Any]
+"""A document as MongoDB holds it."""
+Collection = AsyncCollection[Row]
+Database = AsyncDatabase[Row]
+
+NEWEST_FIRST = [("updated_at", DESCENDING), ("seq", DESCENDING), ("_id", DESCENDING)]
+OLDEST_FIRST = [("updated_at", ASCENDING), ("seq", ASCENDING), ("_id", ASCENDING)]
+
+
+class StoredMemory(BaseModel):
+    """Fields of a memory's document. Empty ones are left out; ``_id`` is the memory's id.
+
+    ``key`` identifies what it says (``operations.identity``); ``seq`` orders equal times by insertion; ``kind``,
+    ``cause`` and ``at`` tell of the change that made this revision; ``history`` holds earlier revisions.
+    """
+
+    id: str  # pyright: ignore[reportIncompatibleVariableOverride]
+    user_id: str
+    memory: str
+    topics: list[str] = Field(default_factory=list[str])
+    agent_id: str | None = None
+    team_id: str | None = None
+    input: str | None = None
+    feedback: str | None = None
+    created_at: datetime | None = None
+    updated_at: datetime | None = None
+    revision: int = 1
+    metadata: dict[str, Any] | None = None
+    pinned: bool = False
+    expires_at: datetime | None = None
+    key: bytes | None = None
+    seq: int | None = None
+    kind: str = "add"
+    cause: str = "manual"
+    at: datetime | None = None
+    history: list[Row] = Field(default_factory=list[Row])
+
+
+class StoredArchive(BaseModel):
+    """Fields of a row that left the memories: deleted, or an old revision that its document has no room for."""
+
+    id: str
+    user_id: str
+    memory_id: str
+    revision: int
+    kind: str
+    cause: str
+    at: datetime
+    row: Row
+    expire_at: datetime
+
+
+MEMORY_INDEXES = [
+    IndexModel([("user_id", ASCENDING), *NEWEST_FIRST], name="recent"),
+    IndexModel([("user_id", ASCENDING), ("topics", ASCENDING), *NEWEST_FIRST], name="topic"),
+    IndexModel(
+        [("user_id", ASCENDING), ("key", ASCENDING)],
+        name="identity",
+        unique=True,
+        partialFilterExpression={"key": {"$exists": True}},
+    ),
+    IndexModel([("expires_at", ASCENDING)], name="expiry", expireAfterSeconds=0, sparse=True),
+]
+ARCHIVE_INDEXES = [
+    IndexModel([("user_id", ASCENDING), ("memory_id", ASCENDING), ("revision", ASCENDING)], name="memory"),
+    IndexModel([("expire_at", ASCENDING)], name="retention", expireAfterSeconds=0),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Collections:
+    """Our collections in one database, reached through the documents bound to it."""
+
+    memories: Collection
+    archive: Collection
+
+
+async def bind(database: Database, prefix: str, *, create_indexes: bool) -> Collections:
+    """Make and bind the documents of one database, and their indexes."""
+
+    class Memory(StoredMemory, Document):  # pyright: ignore[reportIncompatibleVariableOverride]
+        class Settings:
+            name = f"{prefix}memories"
+            indexes = MEMORY_INDEXES
+
+    class Archive(StoredArchive, Document):  # pyright: ignore[reportIncompatibleVariableOverride]
+        class Settings:
+            name = f"{prefix}archive"
+            indexes = ARCHIVE_INDEXES
+
+    await init_beanie(database=database, document_models=[Memory, Archive], skip_indexes=not create_indexes)
+    return Collections(Memory.get_pymongo_collection(), Archive.get_pymongo_collection())

@@ -1,0 +1,145 @@
+"""Memories to rows and back, and the steps from one revision to the next (pure)."""
+
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from bson import ObjectId
+
+from ..operations import identity
+from ..types import Change, ChangeKind, UserMemory
+from .documents import Row
+
+STATE = (
+    "memory",
+    "topics",
+    "agent_id",
+    "team_id",
+    "input",
+    "feedback",
+    "metadata",
+    "pinned",
+    "expires_at",
+    "updated_at",
+    "revision",
+    "kind",
+    "cause",
+    "at",
+)
+"""What a history entry keeps of a revision. The rest never changes."""
+_OPTIONAL = ("agent_id", "team_id", "input", "feedback", "metadata", "pinned", "expires_at")
+_last_seq = 0
+
+
+def next_seq() -> int:
+    """Nanoseconds since 1970, strictly rising in this process: orders rows with equal times by insertion."""
+    global _last_seq  # noqa: PLW0603  one counter a process is the point
+    _last_seq = max(_last_seq + 1, time.time_ns())
+    return _last_seq
+
+
+def to_row(memory: UserMemory, user_id: str, now: datetime, cause: str) -> Row:
+    """A new memory's row, validated anew since ``model_construct`` and mutable fields can hold anything."""
+    valid = UserMemory.model_validate(dict(memory.__dict__))
+    updated_at = valid.updated_at or now
+    row: Row = {
+        "_id": valid.memory_id or str(ObjectId()),
+        "user_id": user_id,
+        "memory": valid.memory,
+        "topics": valid.topics,
+        "created_at": valid.created_at or min(now, updated_at),
+        "updated_at": updated_at,
+        "revision": 1,
+        "key": identity(valid.memory, valid.agent_id, valid.team_id),
+        "seq": next_seq(),
+        "kind": "add",
+        "cause": cause,
+        "at": now,
+    }
+    return row | _given(valid)
+
+
+def _given(memory: UserMemory) -> Row:
+    values = ((name, getattr(memory, name)) for name in _OPTIONAL)
+    return {name: value for name, value in values if value}
+
+
+def aware(value: object) -> datetime | None:
+    """The moment that MongoDB gave, which is UTC without saying so; ``None`` for anything else."""
+    return value.replace(tzinfo=UTC) if isinstance(value, datetime) else None
+
+
+def to_memory(row: Mapping[str, Any]) -> UserMemory:
+    """The memory in a row that was read. Rows of other software may lack anything but text and user."""
+    get = row.get
+    return UserMemory.trusted(
+        {
+            "memory": str(get("memory") or ""),
+            "memory_id": str(row["_id"]),
+            "topics": get("topics") or [],
+            "user_id": get("user_id"),
+            "agent_id": get("agent_id"),
+            "team_id": get("team_id"),
+            "input": get("input"),
+            "feedback": get("feedback"),
+            "created_at": aware(get("created_at")),
+            "updated_at": aware(get("updated_at")),
+            "revision": get("revision") or 1,
+            "metadata": get("metadata") or {},
+            "pinned": bool(get("pinned")),
+            "expires_at": aware(get("expires_at")),
+        }
+    )
+
+
+def revised(row: Row, values: Mapping[str, Any], now: datetime, cause: str, kind: ChangeKind = "update") -> Row | None:
+    """The row of the next revision, or ``None`` when ``values`` change nothing.
+
+    ``updated_at`` moves with text and topics only, unless ``values`` name it. The identity follows the text.
+    """
+    before = to_memory(row)
+    after = UserMemory.model_validate({**before.__dict__, **values})
+    if after == before:
+        return None
+    said = (after.memory, after.topics) != (before.memory, before.topics)
+    times = {"updated_at": now} if said and "updated_at" not in values else {}
+    kept = {name: row[name] for name in ("_id", "user_id", "created_at", "seq", "history") if name in row}
+    return {
+        **kept,
+        "memory": after.memory,
+        "topics": after.topics,
+        **({"updated_at": after.updated_at} if after.updated_at else {}),
+        **times,
+        **_given(after),
+        "revision": before.revision + 1,
+        "key": identity(after.memory, after.agent_id, after.team_id),
+        "kind": kind,
+        "cause": cause,
+        "at": now,
+    }
+
+
+def state_of(row: Mapping[str, Any]) -> Row:
+    """What a history entry keeps of this revision."""
+    return {name: row[name] for name in STATE if name in row}
+
+
+def update_of(old: Mapping[str, Any], new: Row, limit: int) -> Row:
+    """The MongoDB update that takes ``old`` to ``new`` and keeps ``old`` as the newest history entry."""
+    fields = {name: value for name, value in new.items() if name not in ("_id", "user_id", "history")}
+    gone = {name: "" for name in STATE if name in old and name not in new}
+    update: Row = {"$set": fields, "$push": {"history": {"$each": [state_of(old)], "$slice": -limit}}}
+    return update | ({"$unset": gone} if gone else {})
+
+
+def changes_of(row: Mapping[str, Any], timeline: Iterable[Row]) -> Iterator[Change]:
+    """The changes that lead through a memory's timeline, oldest first; ``row`` has what never changes."""
+    fixed = {name: row[name] for name in ("_id", "user_id", "created_at") if name in row}
+    before: UserMemory | None = None
+    for entry in timeline:
+        after = None if entry.get("gone") else to_memory({**fixed, **entry})
+        kind: ChangeKind = "delete" if after is None else "add" if before is None else "update"
+        at = aware(entry.get("at")) or (after and after.updated_at) or datetime.fromtimestamp(0, UTC)
+        yield Change(kind, str(row["_id"]), before, after, str(entry.get("cause", "unknown")), at)
+        before = after

@@ -1,0 +1,57 @@
+"""One manager's store: opened once, in one event loop, on one database."""
+
+import asyncio
+from dataclasses import dataclass, field
+
+import pymongo
+
+from ..settings import Settings
+from .apply import Applier
+from .archive import Archive
+from .connect import Capabilities, Connection, connect
+from .core import Core
+from .documents import bind
+from .reader import Reader
+from .translate import translated
+from .writer import Writer
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryStore:
+    """Everything that reads and changes one database's memories."""
+
+    read: Reader
+    write: Writer
+    archive: Archive
+    applier: Applier
+    capabilities: Capabilities
+    _connection: Connection = field(repr=False)
+
+    async def aclose(self) -> None:
+        """Let go of the database. A client that was handed in stays open."""
+        await self._connection.close()
+
+
+async def open_store(db: object, settings: Settings) -> MemoryStore:
+    """Connect, bind the documents to the database, make the indexes.
+
+    Raises:
+        ConfigurationError: ``db`` can't be used.
+        StoreError: no server answers, or it refuses.
+    """
+    connection = await connect(db, settings)
+    try:
+        with translated(), pymongo.timeout(max(60.0, settings.open_timeout.total_seconds())):
+            collections = await bind(
+                connection.database, settings.collection_prefix, create_indexes=settings.create_indexes
+            )
+    except BaseException:
+        await connection.close()
+        raise
+    core = Core(collections, settings, asyncio.Semaphore(settings.concurrency))
+    archive = Archive(core)
+    reader = Reader(core, archive)
+    writer = Writer(core, reader, archive)
+    return MemoryStore(
+        reader, writer, archive, Applier(core, reader, writer), connection.capabilities, connection
+    )

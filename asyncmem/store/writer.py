@@ -1,0 +1,289 @@
+"""Writing memories: one document is one atomic write, and every change checks the revision that it was made from."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pymongo import DeleteOne
+from pymongo.errors import BulkWriteError, DuplicateKeyError
+
+from ..errors import (
+    AsyncMemError,
+    MemoryConflictError,
+    MemoryNotFoundError,
+    PartialWriteError,
+    RevisionConflictError,
+    StoreError,
+    StoreTimeoutError,
+    StoreWriteError,
+)
+from ..types import MAX_TOPICS, UserMemory
+from . import queries
+from .archive import Archive, last_deleted, timeline
+from .core import ATTEMPTS, PAGE, Core, breathe, pages
+from .documents import Row
+from .reader import Reader, unknown
+from .rows import STATE, aware, next_seq, revised, to_memory, to_row, update_of
+
+BATCH = 1000
+"""Rows that one round trip of a batch carries."""
+_DUPLICATE = 11000
+
+
+class Writer:
+    """Changes one database's memories."""
+
+    def __init__(self, core: Core, reader: Reader, archive: Archive) -> None:
+        self._core = core
+        self._memories = core.collections.memories
+        self._reader = reader
+        self._archive = archive
+
+    # ------------------------------------------------------------------------------------------------ adding
+
+    async def add(self, memory: UserMemory, user_id: str, cause: str) -> str:
+        """Insert, or fold into the memory that says the same; the id either way."""
+        return await self.insert(to_row(memory, user_id, self._core.now(), cause))
+
+    async def insert(self, row: Row) -> str:
+        """Insert a row, or fold it into the one that says the same; the id either way."""
+        for _ in range(ATTEMPTS):
+            async with self._core.calling():
+                try:
+                    await self._memories.insert_one(row)
+                except DuplicateKeyError:
+                    pass
+                else:
+                    return row["_id"]
+            if (existing := await self._fold(row)) is not None:
+                return existing
+        raise _contended()
+
+    async def _fold(self, row: Row) -> str | None:
+        """Fold a row into the one that says the same. ``None``: that one is gone by now, insert again."""
+        async with self._core.calling():
+            old = await self._memories.find_one({"user_id": row["user_id"], "key": row["key"]})
+            if old is None:
+                if await self._memories.find_one({"_id": row["_id"]}, {"_id": 1}) is None:
+                    return None
+                raise MemoryConflictError(f"the memory id {row['_id']!r} is taken: leave memory_id out, or replace it")
+            expires = aware(old.get("expires_at"))
+            if expires is not None and expires <= self._core.now():
+                await self._memories.delete_one(queries.exact(old))
+                return None
+        topics = [*old.get("topics", ()), *row["topics"]]
+        merged = list({t.casefold(): t for t in reversed(topics)}.values())[::-1][:MAX_TOPICS]
+        return await self._touch(old, merged, row)
+
+    async def _touch(self, old: Row, topics: list[str], row: Row) -> str | None:
+        moment = max(row["updated_at"], aware(old.get("updated_at")) or row["updated_at"])
+        if topics != old.get("topics", []):
+            values = {"topics": topics, "updated_at": moment}
+            done = await self._swap(old, revised(old, values, self._core.now(), row["cause"]))
+            return old["_id"] if done else None
+        async with self._core.calling():
+            result = await self._memories.update_one(
+                {"_id": old["_id"], "user_id": old["user_id"], "key": old["key"]}, {"$max": {"updated_at": moment}}
+            )
+        return old["_id"] if result.matched_count else None
+
+    async def add_many(self, memories: Sequence[UserMemory], user_id: str, cause: str) -> list[str]:
+        """Insert many in few round trips; the ids in order.
+
+        Raises:
+            PartialWriteError: some were not written; it says which, and why.
+        """
+        now = self._core.now()
+        rows: list[Row] = []
+        for index, memory in enumerate(memories):  # everything is checked before anything is written
+            rows.append(to_row(memory, user_id, now, cause))
+            if index % PAGE == PAGE - 1:
+                await breathe()
+        ids: list[str | None] = [None] * len(rows)
+        failures: dict[int, AsyncMemError] = {}
+        for start in range(0, len(rows), BATCH):
+            try:
+                await self._add_batch(rows, start, ids, failures)
+            except StoreError as error:
+                if not start and not any(ids):
+                    raise
+                failures |= dict.fromkeys(range(start, len(rows)), error)
+                break
+        if failures:
+            raise PartialWriteError(
+                f"{len(failures)} of {len(rows)} memories were not acknowledged: see .failures and .ids; "
+                "adding all of them again doubles nothing",
+                ids=ids,
+                failures=failures,
+            )
+        return [memory_id for memory_id in ids if memory_id is not None]
+
+    async def _add_batch(
+        self, rows: list[Row], start: int, ids: list[str | None], failures: dict[int, AsyncMemError]
+    ) -> None:
+        batch = rows[start : start + BATCH]
+        refused: dict[int, Any] = {}
+        async with self._core.calling():
+            try:
+                await self._memories.insert_many(batch, ordered=False)
+            except BulkWriteError as error:
+                details: Mapping[str, Any] = error.details or {}
+                if details.get("writeConcernErrors"):
+                    raise StoreTimeoutError("the batch was not acknowledged by a majority", retryable=True) from None
+                refused = {e["index"]: e.get("code") for e in details.get("writeErrors", ())}
+        for index, row in enumerate(batch):
+            if index not in refused:
+                ids[start + index] = row["_id"]
+        for index, code in refused.items():
+            try:
+                if code != _DUPLICATE:
+                    raise StoreWriteError(f"MongoDB refused this memory (code {code})", code=code)  # noqa: TRY301
+                ids[start + index] = await self.insert(batch[index])
+            except AsyncMemError as error:
+                failures[start + index] = error
+
+    # ---------------------------------------------------------------------------------------------- changing
+
+    async def change(
+        self, user_id: str, memory_id: str, values: Mapping[str, Any], cause: str, expected: int | None = None
+    ) -> tuple[UserMemory, UserMemory]:
+        """Give a memory new values; the memory before and after, equal when nothing changed.
+
+        Raises:
+            MemoryNotFoundError: the user has no such memory.
+            RevisionConflictError: it is not at the expected revision.
+            MemoryConflictError: another memory of the user says the same.
+        """
+        for _ in range(ATTEMPTS):
+            old = await self._reader.row(user_id, memory_id)
+            if old is None:
+                raise unknown(memory_id)
+            before = to_memory(old)
+            if expected is not None and before.revision != expected:
+                raise stale(before, expected)
+            new = revised(old, values, self._core.now(), cause)
+            if new is None:
+                return before, before
+            if await self._swap(old, new):
+                return before, to_memory(new)
+        raise _contended()
+
+    async def _swap(self, old: Row, new: Row | None) -> bool:
+        """Replace one revision by the next, if it still is there."""
+        if new is None:
+            return True
+        limit = self._core.settings.history_limit
+        full = len(old.get("history", ())) - limit + 1
+        if full > 0:
+            await self._archive.spill(old, old["history"][:full])
+        async with self._core.calling():
+            try:
+                result = await self._memories.update_one(queries.exact(old), update_of(old, new, limit))
+            except DuplicateKeyError:
+                raise MemoryConflictError(
+                    "another memory of this user says the same: change or delete that one instead"
+                ) from None
+        return result.matched_count == 1
+
+    async def revert(self, user_id: str, memory_id: str, revision: int) -> UserMemory:
+        """Make an earlier revision the newest one again; brings a deleted memory back while the archive has it."""
+        living = await self._reader.row(user_id, memory_id)
+        archived = await self._archive.of_memory(user_id, memory_id)
+        entries = {e["revision"]: e for e in timeline(living, archived) if not e.get("gone")}
+        if not entries:
+            raise unknown(memory_id)
+        if revision not in entries:
+            known = ", ".join(map(str, entries))
+            raise MemoryNotFoundError(f"memory {memory_id!r} has no revision {revision}: there are {known}")
+        target = to_memory({"_id": memory_id, **entries[revision]})
+        values = {name: getattr(target, name) for name in STATE[:9]}
+        if living is not None:
+            return (await self.change(user_id, memory_id, values, "revert"))[1]
+        departed = last_deleted(archived)
+        if departed is None:
+            raise unknown(memory_id)
+        return await self._restore(departed, values)
+
+    async def _restore(self, departed: Row, values: Mapping[str, Any]) -> UserMemory:
+        old: Row = {**departed["row"], "revision": departed["revision"]}
+        now = self._core.now()
+        row = revised(old, {**values, "updated_at": now}, now, "revert")
+        assert row is not None, "updated_at differs"
+        row |= {"history": departed["row"].get("history", []), "seq": next_seq()}
+        async with self._core.calling():
+            try:
+                await self._memories.insert_one(row)
+            except DuplicateKeyError:
+                raise MemoryConflictError(
+                    "it can't come back: another memory of this user says the same, or has its id"
+                ) from None
+        return to_memory(row)
+
+    # ---------------------------------------------------------------------------------------------- removing
+
+    async def delete(self, user_id: str, memory_id: str, cause: str, expected: int | None = None) -> UserMemory | None:
+        """Delete a memory; what it was, or ``None`` if there is none.
+
+        Raises:
+            RevisionConflictError: it is not at the expected revision.
+        """
+        for _ in range(ATTEMPTS):
+            row = await self._reader.row(user_id, memory_id)
+            if row is None:
+                return None
+            memory = to_memory(row)
+            if expected is not None and memory.revision != expected:
+                raise stale(memory, expected)
+            if await self._remove([row], "delete", cause):
+                return memory
+        raise _contended()
+
+    async def clear(self, user_id: str, cause: str) -> list[UserMemory]:
+        """Delete every memory that the user has at this moment; what they were. Later adds stay."""
+        async with self._core.calling():
+            cursor = self._memories.find({"user_id": user_id}, {"_id": 1})
+            ids = [row["_id"] async for page in pages(cursor) for row in page]
+        removed: list[UserMemory] = []
+        for start in range(0, len(ids), PAGE):
+            removed += await self._clear_page(user_id, ids[start : start + PAGE], cause)
+        return removed
+
+    async def _clear_page(self, user_id: str, ids: list[str], cause: str) -> list[UserMemory]:
+        query = {"user_id": user_id, "_id": {"$in": ids}}
+        removed: dict[str, UserMemory] = {}
+        for _ in range(ATTEMPTS):
+            async with self._core.calling():
+                rows = await self._memories.find(query).to_list()
+            if not rows:
+                return list(removed.values())
+            gone = await self._remove(rows, "clear", cause)
+            left = set() if gone == len(rows) else await self._ids(query)
+            removed |= {row["_id"]: to_memory(row) for row in rows if row["_id"] not in left}
+        raise _contended()
+
+    async def _ids(self, query: Row) -> set[str]:
+        async with self._core.calling():
+            return {row["_id"] for row in await self._memories.find(query, {"_id": 1}).to_list()}
+
+    async def _remove(self, rows: list[Row], kind: str, cause: str) -> int:
+        """Archive these revisions, then delete them where they still are; how many were."""
+        await self._archive.keep(rows, kind, cause, self._core.now())
+        async with self._core.calling():
+            result = await self._memories.bulk_write([DeleteOne(queries.exact(r)) for r in rows], ordered=False)
+        return result.deleted_count
+
+    async def erase(self, user_id: str) -> int:
+        """Delete every memory of a user and archive none; how many there were."""
+        async with self._core.calling():
+            result = await self._memories.delete_many({"user_id": user_id})
+        return result.deleted_count
+
+
+def stale(memory: UserMemory, expected: int) -> RevisionConflictError:
+    """The error for a memory that is at another revision than the caller saw."""
+    return RevisionConflictError(
+        f"memory {memory.memory_id!r} is at revision {memory.revision}, not {expected}: read it again"
+    )
+
+
+def _contended() -> StoreError:
+    return StoreTimeoutError(f"others changed this memory {ATTEMPTS} times meanwhile: try again", retryable=True)
