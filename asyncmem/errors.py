@@ -28,7 +28,8 @@
     │   ├── ModelQuotaError               no credit is left
     │   ├── ModelRateLimitError           too many requests; retryable
     │   ├── ModelNotFoundError            the provider doesn't know that model
-    │   ├── ModelUnavailableError         unreachable, overloaded, broken answer; retryable
+    │   ├── ModelUnavailableError         overloaded, broken answer; retryable
+    │   │   └── ModelUnreachableError     no connection to the provider; retryable
     │   ├── ModelTimeoutError             no answer within the deadline; retryable
     │   ├── ModelRefusedError             the provider refused the content
     │   ├── ContextTooLongError           the prompt exceeds the model's context
@@ -200,6 +201,10 @@ class ModelNotFoundError(ModelError):
 
 class ModelUnavailableError(ModelError):
     """The provider is unreachable or overloaded, or its answer was broken."""
+
+
+class ModelUnreachableError(ModelUnavailableError):
+    """No connection to the provider could be made."""
 
 
 class ModelTimeoutError(ModelError):

@@ -1,0 +1,95 @@
+"""What models were found to support: learned from their answers, kept for an hour, readable and settable."""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from asyncmem.types import Tier
+
+TIERS: tuple[Tier, ...] = ("native", "json_schema", "json_object", "text")
+"""The steps of the ladder, best first."""
+TTL = 3600.0
+"""Seconds that what was learned counts: then the best is tried again, since servers get better."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ability:
+    """What one model at one address was found to support.
+
+    Attributes:
+        tier: the step of the ladder it takes; ``None`` when nothing was learned.
+        proven: steps that gave a value.
+        tools: whether it takes tools; ``None`` when nothing was learned.
+        dropped: parameters that it refuses.
+        renamed: parameters that it wants under another name.
+        dimensions: length of its embeddings.
+        at: Unix seconds when the last of these was learned.
+    """
+
+    tier: Tier | None = None
+    proven: tuple[Tier, ...] = ()
+    tools: bool | None = None
+    dropped: tuple[str, ...] = ()
+    renamed: tuple[tuple[str, str], ...] = ()
+    dimensions: int | None = None
+    at: float = 0.0
+
+
+_NOTHING = Ability()
+
+
+class Abilities:
+    """What was learned about many models, each by its name and address.
+
+    Reading and writing need no lock: every change replaces one frozen value.
+    """
+
+    def __init__(self, *, clock: Callable[[], float] = time.time, ttl: float = TTL) -> None:
+        self._clock = clock
+        self._ttl = ttl
+        self._known: dict[tuple[str, str], Ability] = {}
+
+    def get(self, key: tuple[str, str]) -> Ability:
+        """What is known now; nothing, once it is older than an hour."""
+        known = self._known.get(key, _NOTHING)
+        if known is not _NOTHING and self._clock() - known.at >= self._ttl:
+            # an embedding's length is a fact, not an ability: it never expires
+            return replace(_NOTHING, dimensions=known.dimensions)
+        return known
+
+    def learn(self, key: tuple[str, str], **found: Any) -> bool:
+        """Note what was found; whether that was news."""
+        before = self.get(key)
+        after = replace(before, **found)
+        if after == before:
+            return False
+        self._known[key] = replace(after, at=before.at or self._clock())
+        return True
+
+    def dump(self) -> list[dict[str, Any]]:
+        """All of it as JSON values, to be kept across restarts and handed to ``load``."""
+        return [
+            {"model": model, "api_base": base, **asdict(ability)} for (model, base), ability in self._known.items()
+        ]
+
+    def load(self, rows: list[Mapping[str, Any]] | list[dict[str, Any]]) -> None:
+        """Take over what ``dump`` gave, older knowledge of the same models replaced."""
+        for row in rows:
+            self._known[str(row["model"]), str(row["api_base"])] = Ability(
+                tier=row["tier"],
+                proven=tuple(row["proven"]),
+                tools=row["tools"],
+                dropped=tuple(row["dropped"]),
+                renamed=tuple((str(old), str(new)) for old, new in row["renamed"]),
+                dimensions=row["dimensions"],
+                at=float(row["at"]),
+            )
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._known.clear()
+
+
+SHARED = Abilities()
+"""What all models named by a string in this process share."""

@@ -1,0 +1,110 @@
+"""The small contract between asyncmem and whatever answers: a request, a reply, and the model in between."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol, runtime_checkable
+
+from pydantic import BaseModel
+
+from asyncmem.types import Usage
+
+_ONE_CALL = Usage(calls=1)
+WireMessage = dict[str, Any]
+"""One message in OpenAI's shape."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """One call that a model asks for.
+
+    Attributes:
+        id: what the answer must refer to.
+        name: which tool.
+        arguments: a JSON object as text, as the model wrote it: it may be malformed or empty.
+    """
+
+    id: str
+    name: str
+    arguments: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ChatRequest:
+    """One request to a model, in OpenAI's terms. Its ``repr`` shows no prompt.
+
+    Attributes:
+        messages: the conversation; the schema asked for, if any, already stands in it.
+        response_format: a pydantic model, ``{"type": "json_schema", …}``, ``{"type": "json_object"}`` or ``None``.
+            A model that can't do it may ignore it.
+        tools: the tools offered, in OpenAI's shape.
+        tool_choice: ``"auto"``, ``"none"``, ``"required"``, one named tool, or ``None``.
+        max_tokens: tokens the reply may have.
+        temperature: ``None`` leaves it to the provider.
+        seed: for providers that have one.
+        timeout: seconds this request may take.
+        extra: further keyword arguments, from ``LLMSettings.extra``.
+    """
+
+    messages: list[WireMessage] = field(repr=False)
+    response_format: type[BaseModel] | dict[str, Any] | None = field(default=None, repr=False)
+    tools: list[dict[str, Any]] | None = field(default=None, repr=False)
+    tool_choice: str | dict[str, Any] | None = None
+    max_tokens: int | None = None
+    temperature: float | None = None
+    seed: int | None = None
+    timeout: float | None = None
+    extra: Mapping[str, Any] = field(default_factory=dict[str, Any], repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ChatReply:
+    """One reply of a model. Its ``repr`` shows nothing that the model said.
+
+    Attributes:
+        content: the text; ``None`` when there is none.
+        tool_calls: the calls it asks for, in order.
+        finish_reason: why it ended: ``"stop"``, ``"length"``, ``"tool_calls"``, ``"content_filter"``; empty when
+            the provider gave no choice at all.
+        refusal: the provider's words when the model refused.
+        reasoning: what it thought aloud, where the provider keeps that apart.
+        usage: this one call.
+        message: the assistant's turn as it must be appended to the conversation, provider-specific fields kept.
+    """
+
+    content: str | None = field(default=None, repr=False)
+    tool_calls: tuple[ToolCall, ...] = ()
+    finish_reason: str = "stop"
+    refusal: str | None = field(default=None, repr=False)
+    reasoning: str | None = field(default=None, repr=False)
+    usage: Usage = _ONE_CALL
+    message: WireMessage = field(default_factory=dict[str, Any], repr=False)
+
+    def turn(self) -> WireMessage:
+        """The assistant's turn to append: ``message``, or one made from the reply's parts."""
+        if self.message:
+            return self.message
+        turn: WireMessage = {"role": "assistant", "content": self.content}
+        if self.tool_calls:
+            turn["tool_calls"] = [
+                {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+                for call in self.tool_calls
+            ]
+        return turn
+
+
+@runtime_checkable
+class ChatModel(Protocol):
+    """What a model of your own must be: a name, and one method.
+
+    An error it raises is retried, steps the ladder down or is raised as a ``ModelError``, by its ``status_code``
+    and text, as a provider's own would be. Raise a ``ModelError`` to decide that yourself.
+    """
+
+    @property
+    def name(self) -> str:
+        """What errors and logs call it."""
+        ...
+
+    async def complete(self, request: ChatRequest) -> ChatReply:
+        """Answer one request."""
+        ...

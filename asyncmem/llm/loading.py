@@ -1,0 +1,67 @@
+"""Importing litellm late: at the first model call, in a worker thread, with its side effects undone."""
+
+import importlib
+import logging
+import os
+import sys
+import threading
+import warnings
+from collections.abc import Generator
+from contextlib import contextmanager
+from types import ModuleType
+
+import anyio.to_thread
+
+_QUIET = {
+    # no download of its price list at import (5 s, synchronous); Source: litellm/__init__.py, get_model_cost_map
+    "LITELLM_LOCAL_MODEL_COST_MAP": "True",
+    # no load_dotenv() of whatever .env lies above litellm's own file; Source: litellm/_process_defaults.py
+    "LITELLM_MODE": "PRODUCTION",
+    "PYTHON_DOTENV_DISABLED": "1",
+}
+_LOGGERS = ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy")
+_lock = threading.Lock()
+_litellm: ModuleType | None = None
+
+
+async def load_litellm() -> ModuleType:
+    """litellm, imported once however many ask, without stalling the event loop for seconds.
+
+    If the application imported it before, it is taken as it is: its settings are the application's.
+    """
+    if _litellm is not None:
+        return _litellm
+    return await anyio.to_thread.run_sync(_load, abandon_on_cancel=True)
+
+
+def _load() -> ModuleType:
+    global _litellm
+    with _lock:
+        if _litellm is None:
+            _litellm = sys.modules.get("litellm") or _import_quietly()
+    return _litellm
+
+
+def _import_quietly() -> ModuleType:
+    before = {name: list(logging.getLogger(name).handlers) for name in _LOGGERS}
+    with _environment(_QUIET), warnings.catch_warnings():
+        module = importlib.import_module("litellm")
+    module.suppress_debug_info = True  # type: ignore[attr-defined]  # it prints banners to stdout at every error
+    for name in _LOGGERS:
+        logger = logging.getLogger(name)
+        logger.handlers = before[name]  # its own write to stderr, and every line a second time
+        if logger.level == logging.NOTSET:
+            logger.setLevel(logging.WARNING)  # below, it logs prompts
+    return module
+
+
+@contextmanager
+def _environment(values: dict[str, str]) -> Generator[None]:
+    """The environment with these variables, where the application did not set them itself."""
+    added = [name for name in values if name not in os.environ]
+    os.environ.update({name: values[name] for name in added})
+    try:
+        yield
+    finally:
+        for name in added:
+            os.environ.pop(name, None)

@@ -1,0 +1,265 @@
+"""Reading a value out of what a model said. Pure: text in, a value or the reason out; bounded in time."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from .lenient import Broken, Budget, Cut, LenientReader
+
+T = TypeVar("T", bound=BaseModel)
+
+MAX_TEXT = 200_000
+"""Characters of a reply that are read."""
+_MAX_STARTS = 256
+_MAX_WORK = 2_000_000
+_MAX_UNWRAP = 3
+
+_THOUGHT = r"(?:think|thinking|thought|reasoning|reflection)"
+_THOUGHT_END = re.compile(rf"</{_THOUGHT}>|\[/THINK\]|◁/think▷", re.IGNORECASE)
+_THOUGHT_START = re.compile(rf"\s*(?:<{_THOUGHT}>|\[THINK\]|◁think▷)", re.IGNORECASE)
+_START = re.compile(r"[{\[]")
+_FENCE = re.compile(r"\A```[\w-]*\s*+(.*?)\s*+(?:```\s*+)?\Z", re.DOTALL)
+_SURROGATE = re.compile(r"[\ud800-\udfff]")
+_JSON = json.JSONDecoder(strict=False)
+_SCHEMA_WORDS = frozenset(
+    {"type", "items", "anyOf", "$ref", "enum", "properties", "description", "title", "allOf"}
+)
+_NEVER_UNWRAPPED = frozenset({"$defs", "definitions", "schema", "json_schema", "example", "examples", "default"})
+_ARGUMENTS = ("arguments", "parameters", "input")
+
+
+@dataclass(frozen=True, slots=True)
+class Reading(Generic[T]):
+    """What came of reading one reply.
+
+    Attributes:
+        value: the validated value; ``None`` when there was none.
+        problem: what was wrong, in words for the model; it quotes no value.
+        partial: saved from a reply that was cut: complete items only.
+    """
+
+    value: T | None = None
+    problem: str = ""
+    partial: bool = False
+
+
+def read_value(text: str, schema: type[T], *, salvage: bool = False) -> Reading[T]:
+    """The last object in the text that the schema accepts.
+
+    Text around it, code fences, reasoning before it, and almost-JSON are all read. A model that echoes the schema,
+    or an example, does so before it answers: so the last object wins, and an echo of the schema never does.
+
+    Args:
+        text: the reply.
+        schema: what it must be.
+        salvage: the reply was cut: keep the complete items of an unfinished list.
+    """
+    plain = text[:MAX_TEXT].replace("\ufeff", "").strip()
+    whole = _decode(plain)
+    if isinstance(whole, str):
+        plain = whole.strip()
+        whole = _decode(plain)
+    if isinstance(whole, (dict, list)):
+        return _first([whole], schema, alone=True)
+    answer = _after_thoughts(plain)
+    if answer is None:
+        return Reading(problem="the reply ended before it came to an answer")
+    found, cut = _values(answer)
+    reading = _first(list(reversed(found)), schema, alone=_is_alone(answer))
+    if reading.value is None and salvage and isinstance(cut, (dict, list)) and cut:
+        rest = _first([cut], schema, alone=True)
+        return Reading(rest.value, rest.problem, rest.value is not None)
+    return reading
+
+
+def _decode(text: str) -> Any:
+    try:
+        return _JSON.decode(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _after_thoughts(text: str) -> str | None:
+    ends = list(_THOUGHT_END.finditer(text))
+    if ends:
+        return text[ends[-1].end() :].strip()
+    return None if _THOUGHT_START.match(text) else text
+
+
+def _is_alone(text: str) -> bool:
+    fence = _FENCE.match(text)
+    return (fence[1] if fence else text)[:1] in ("[", "{")
+
+
+def _values(text: str) -> tuple[list[Any], Any]:
+    """Every object and array in the text, outermost ones only, in order; and the one that the text's end cuts."""
+    found: list[Any] = []
+    budget, work, at = Budget(), _MAX_WORK, 0
+    for _ in range(_MAX_STARTS):
+        start = _START.search(text, at)
+        if start is None or work <= 0:
+            break
+        try:
+            value, end = _JSON.raw_decode(text, start.start())
+        except (ValueError, RecursionError) as error:
+            work -= getattr(error, "pos", start.start() + 20_000) - start.start() + 1
+            reader = LenientReader(text, start.start(), budget)
+            try:
+                value, end = reader.value(), reader.at
+            except Broken:
+                at = start.end()
+                continue
+            except Cut as cut:
+                # all that follows stands inside the unfinished value: an object in there is data, not an answer
+                return found, cut.value
+        work -= end - start.start()
+        found.append(value)
+        at = end
+    return found, None
+
+
+def _first(values: list[Any], schema: type[T], *, alone: bool) -> Reading[T]:
+    """The first of the values that fits: objects before bare lists."""
+    problem = ""
+    for value in values:
+        if isinstance(value, dict):
+            reading = _fit(value, schema, alone=alone)  # pyright: ignore[reportUnknownArgumentType]
+            if reading.value is not None:
+                return reading
+            problem = problem or reading.problem
+    for value in values:
+        if isinstance(value, list) and (alone or _is_telling(value)):  # pyright: ignore[reportUnknownArgumentType]
+            reading = _fit_list(value, schema)  # pyright: ignore[reportUnknownArgumentType]
+            if reading.value is not None:
+                return reading
+            problem = problem or reading.problem
+    return Reading(problem=problem or "there was no JSON object of the required form in the reply")
+
+
+def _is_telling(value: list[Any]) -> bool:
+    """A list in the middle of prose that is an answer, not a citation such as [1]."""
+    return bool(value) and all(isinstance(item, (str, dict)) for item in value)
+
+
+def _fit_list(value: list[Any], schema: type[T]) -> Reading[T]:
+    """A bare list, where the schema has one list field."""
+    names = [n for n, f in schema.model_json_schema().get("properties", {}).items() if f.get("type") == "array"]
+    if len(schema.model_fields) != 1 or len(names) != 1:
+        return Reading()
+    return _validate({names[0]: value}, schema)
+
+
+def _fit(value: dict[str, Any], schema: type[T], depth: int = 0, *, alone: bool = False) -> Reading[T]:
+    names = _names(schema)
+    if _is_schema_echo(value, names):
+        return Reading(problem="the reply repeated the schema: give values")
+    if names & value.keys() or (alone and not value and not depth):
+        return _validate(value, schema)
+    if depth < _MAX_UNWRAP:
+        for inner in _inner(value):
+            reading = _fit(inner, schema, depth + 1)
+            if reading.value is not None:
+                return reading
+    return Reading(problem=f"the object has none of the fields {', '.join(sorted(names))}")
+
+
+def _names(schema: type[BaseModel]) -> frozenset[str]:
+    aliases = (field.alias or name for name, field in schema.model_fields.items())
+    return frozenset([*schema.model_fields, *aliases])
+
+
+def _is_schema_echo(value: Mapping[str, Any], names: frozenset[str]) -> bool:
+    fields = value.get("properties")
+    if "properties" in names or not isinstance(fields, dict):
+        return False
+    told: list[Any] = list(fields.values())  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    return all(isinstance(field, dict) and not _SCHEMA_WORDS.isdisjoint(field) for field in told)
+
+
+def _inner(value: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Objects that the value may be a mere wrapping of: a class name, ``properties``, a tool call."""
+    for key, inner in value.items():
+        if key in _NEVER_UNWRAPPED or (len(value) > 1 and key not in (*_ARGUMENTS, "properties")):
+            continue
+        unpacked = _decode(inner) if isinstance(inner, str) and key in _ARGUMENTS else inner
+        if isinstance(unpacked, dict):
+            yield unpacked  # pyright: ignore[reportUnknownVariableType]
+
+
+def _validate(value: dict[str, Any], schema: type[T]) -> Reading[T]:
+    try:
+        return Reading(schema.model_validate(value))
+    except ValidationError as error:
+        first = error
+    except RecursionError:
+        return Reading(problem="the object nests too deep")
+    mended = _mend(value, first)
+    if mended is not None:
+        try:
+            return Reading(schema.model_validate(mended))
+        except ValidationError as error:
+            first = error
+    lines = [f"{'.'.join(map(str, e['loc'])) or 'object'}: {e['msg']}" for e in _errors(first)[:5]]
+    return Reading(problem="; ".join(lines))
+
+
+def _errors(error: ValidationError) -> list[Any]:
+    return error.errors(include_url=False, include_context=False, include_input=False)
+
+
+_REMOVE = object()
+
+
+def _mend(value: dict[str, Any], error: ValidationError) -> dict[str, Any] | None:
+    """The value with slips of the pen corrected that leave its meaning alone; ``None`` if there was none.
+
+    An id as a number or as ``{"id": …}``, a list that is null or one lone item, nulls among strings, fields too
+    many, half of a surrogate pair.
+    """
+    mended = json.loads(json.dumps(value))
+    done = False
+    # from the last to the first, so that removing an item moves none that is still to be looked at
+    for problem in reversed(error.errors(include_url=False, include_context=False)):
+        better = _better(problem["type"], problem["input"], problem["loc"])
+        if better is not None and _put(mended, problem["loc"], better[0]):
+            done = True
+    return mended if done else None
+
+
+def _better(kind: str, given: Any, loc: tuple[int | str, ...]) -> tuple[Any] | None:
+    """What to put in the place of a value that was refused, in a tuple of one."""
+    match kind, given:
+        case "extra_forbidden", _:
+            return (_REMOVE,)
+        case (("list_type" | "tuple_type" | "set_type"), None):
+            return ([],)
+        case (("list_type" | "tuple_type" | "set_type"), (str() | int() | dict())) if not isinstance(given, bool):
+            return ([given],)
+        case "string_type", (None | bool()) if loc and isinstance(loc[-1], int):
+            return (_REMOVE,)
+        case "string_type", (int() | float()) if not isinstance(given, bool):
+            return (str(given),)
+        case "string_type", {"id": (str() | int()) as only}:
+            return (str(only),)
+        case "string_unicode", str():
+            return (_SURROGATE.sub("\ufffd", given),)
+        case _:
+            return None
+
+
+def _put(root: Any, loc: tuple[int | str, ...], value: Any) -> bool:
+    """Whether the value could be put at that place."""
+    try:
+        for step in loc[:-1]:
+            root = root[step]
+        if value is _REMOVE:
+            del root[loc[-1]]
+        else:
+            root[loc[-1]] = value
+    except (KeyError, IndexError, TypeError):
+        return False
+    return True

@@ -1,0 +1,166 @@
+"""litellm, a ``litellm.Router`` or a completion function, behind the ``ChatModel`` protocol."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from copy import copy
+from typing import Any, Protocol, cast, runtime_checkable
+
+from asyncmem.errors import ConfigurationError
+from asyncmem.settings import LLMSettings
+from asyncmem.types import Usage
+
+from .chat import ChatModel, ChatReply, ChatRequest, ToolCall
+from .failures import Failure
+from .loading import load_litellm
+
+Completion = Callable[..., Awaitable[Any]]
+"""A function that is called like ``litellm.acompletion`` and answers like it."""
+
+
+@runtime_checkable
+class Router(Protocol):
+    """What is used of a ``litellm.Router``."""
+
+    def get_model_names(self) -> list[str]:
+        """The names it routes."""
+        ...
+
+    async def acompletion(self, model: str, messages: list[Any], **arguments: Any) -> Any:
+        """Complete a conversation."""
+        ...
+
+
+class CallFailed(Exception):  # noqa: N818  a signal inside this room; it never leaves it
+    """A call through litellm failed; the foreign exception stays behind, only its facts are kept."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(failure.name)
+        self.failure = failure
+
+
+class CompletionModel:
+    """Anything that is called like ``litellm.acompletion`` and answers like it."""
+
+    def __init__(self, name: str, options: Mapping[str, Any], completion: Completion | None = None) -> None:
+        self.name = name
+        self._options = dict(options)
+        self._completion = completion
+
+    async def complete(self, request: ChatRequest) -> ChatReply:
+        """Answer one request.
+
+        Raises:
+            CallFailed: whatever went wrong, as facts.
+        """
+        try:
+            completion = self._completion or (await load_litellm()).acompletion
+            return to_reply(await completion(**self._arguments(request)))
+        except AssertionError:
+            raise  # a test double says that it was not to be called
+        except Exception as error:  # noqa: BLE001  litellm raises bare Exception, IndexError, ModuleNotFoundError …
+            failure = Failure.of(error)
+        # raised here, outside of the except block: chained, the foreign error would carry prompt, headers and key
+        raise CallFailed(failure)
+
+    def _arguments(self, request: ChatRequest) -> dict[str, Any]:
+        wanted: dict[str, Any] = {
+            "messages": [dict(message) for message in request.messages],
+            "response_format": request.response_format,
+            "tools": request.tools,
+            "tool_choice": request.tool_choice,
+            "max_tokens": request.max_tokens,
+            "temperature": request.temperature,
+            "seed": request.seed,
+            "timeout": request.timeout,
+        }
+        given = {name: value for name, value in wanted.items() if value is not None}
+        # copies: litellm writes into metadata
+        extra = {name: copy(value) for name, value in request.extra.items()}
+        return {**self._options, **given, **extra}
+
+
+def litellm_model(name: str, settings: LLMSettings) -> CompletionModel:
+    """The model of that name, called by litellm. Nothing is imported before its first request."""
+    options: dict[str, Any] = {
+        "model": name,
+        # retries are ours: litellm's need another package, and repeat a 401 with it; the openai SDK's come on top
+        "num_retries": 0,
+        "max_retries": 0,
+        # litellm's check throws the answer away before it can be repaired; a global setting must not bring it back
+        "enable_json_schema_validation": False,
+    }
+    if settings.api_base is not None:
+        options["api_base"] = settings.api_base
+    if settings.api_key is not None:
+        options["api_key"] = settings.api_key.get_secret_value()
+    return CompletionModel(name, options)
+
+
+def to_model(model: object, settings: LLMSettings) -> ChatModel:
+    """Whatever was passed as ``model=``, as a ``ChatModel``.
+
+    Raises:
+        ConfigurationError: it is none of the four.
+    """
+    if isinstance(model, str):
+        if not model.strip():
+            raise ConfigurationError("model is blank: name one, such as 'openai/gpt-4o-mini'")
+        return litellm_model(model.strip(), settings)
+    if isinstance(model, ChatModel):
+        return model
+    router = getattr(model, "__self__", model)  # router.acompletion is as good as the router
+    if isinstance(router, Router):
+        name = str(settings.extra.get("model") or next(iter(router.get_model_names()), ""))
+        return CompletionModel(name, {"model": name}, router.acompletion)
+    if callable(model):
+        bound: Mapping[str, Any] = getattr(model, "keywords", {})
+        name = str(settings.extra.get("model") or bound.get("model") or getattr(model, "__name__", "completion"))
+        return CompletionModel(name, {}, cast(Completion, model))
+    raise ConfigurationError(
+        f"model must be a litellm model string, a ChatModel, a litellm.Router or a completion function,"
+        f" not {type(model).__name__}"
+    )
+
+
+def to_reply(response: Any) -> ChatReply:
+    """A response of litellm as a reply; one without choices has an empty ``finish_reason``."""
+    if isinstance(response, ChatReply):
+        return response
+    usage = _usage(response)
+    if not response.choices:
+        return ChatReply(finish_reason="", usage=usage)
+    choice = response.choices[0]
+    message = choice.message
+    fields: Mapping[str, Any] = getattr(message, "provider_specific_fields", None) or {}
+    content = message.content
+    return ChatReply(
+        content=content if isinstance(content, str) else None,
+        tool_calls=_tool_calls(message),
+        finish_reason=str(choice.finish_reason or "stop"),
+        refusal=getattr(message, "refusal", None) or fields.get("refusal"),
+        reasoning=getattr(message, "reasoning_content", None),
+        usage=usage,
+        message=message.model_dump(exclude_none=True),
+    )
+
+
+def _tool_calls(message: Any) -> tuple[ToolCall, ...]:
+    calls = [
+        ToolCall(str(call.id or ""), str(call.function.name or ""), str(call.function.arguments or ""))
+        for call in getattr(message, "tool_calls", None) or ()
+    ]
+    legacy = getattr(message, "function_call", None)
+    if not calls and legacy is not None:
+        calls.append(ToolCall("", str(legacy.name or ""), str(legacy.arguments or "")))
+    return tuple(calls)
+
+
+def _usage(response: Any) -> Usage:
+    told = getattr(response, "usage", None)
+    hidden: Mapping[str, Any] = getattr(response, "_hidden_params", None) or {}
+    cost = hidden.get("response_cost")
+    return Usage(
+        calls=1,
+        prompt_tokens=int(getattr(told, "prompt_tokens", 0) or 0),
+        completion_tokens=int(getattr(told, "completion_tokens", 0) or 0),
+        cost=float(cost) if isinstance(cost, (int, float)) else None,
+    )
