@@ -1,1 +1,152 @@
-"""Async user memory for LLM applications."""
+"""Async user memory for LLM applications: your process, your MongoDB, any model.
+
+The names are resolved when they are first used, so that importing asyncmem costs next to nothing.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .errors import (
+        AsyncMemError,
+        ConfigurationError,
+        ContextTooLongError,
+        EmbeddedServerError,
+        EmbeddedUnavailableError,
+        EventLoopError,
+        InvalidIdError,
+        InvalidInputError,
+        InvalidMemoryError,
+        InvalidMessageError,
+        InvalidQueryError,
+        ManagerClosedError,
+        MemoryConflictError,
+        MemoryNotFoundError,
+        MixedUsersError,
+        ModelAuthenticationError,
+        ModelError,
+        ModelKeyMissingError,
+        ModelNotFoundError,
+        ModelQuotaError,
+        ModelRateLimitError,
+        ModelRefusedError,
+        ModelRequestError,
+        ModelTimeoutError,
+        ModelUnavailableError,
+        ModelUnreachableError,
+        OptimizationConflictError,
+        OptimizationError,
+        PartialWriteError,
+        RevisionConflictError,
+        StoreAuthenticationError,
+        StoreError,
+        StorePermissionError,
+        StoreTimeoutError,
+        StoreUnavailableError,
+        StoreWriteError,
+        StructuredOutputError,
+        UnknownRetrievalMethodError,
+    )
+    from .llm import LLM, ChatModel, ChatReply, ChatRequest, Structured, ToolCall
+    from .manager import MemoryManager
+    from .settings import LLMSettings, Settings
+    from .types import (
+        CaptureResult,
+        Change,
+        ErasureReceipt,
+        MemorySearchResult,
+        Message,
+        Scope,
+        Skipped,
+        Usage,
+        UserMemory,
+    )
+
+_HOMES = {
+    "llm": ("LLM", "ChatModel", "ChatReply", "ChatRequest", "Structured", "ToolCall"),
+    "manager": ("MemoryManager",),
+    "settings": ("LLMSettings", "Settings"),
+    "types": (
+        "CaptureResult",
+        "Change",
+        "ErasureReceipt",
+        "MemorySearchResult",
+        "Message",
+        "Scope",
+        "Skipped",
+        "Usage",
+        "UserMemory",
+    ),
+}
+_HOME = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = [
+    "LLM",
+    "AsyncMemError",
+    "CaptureResult",
+    "Change",
+    "ChatModel",
+    "ChatReply",
+    "ChatRequest",
+    "ConfigurationError",
+    "ContextTooLongError",
+    "EmbeddedServerError",
+    "EmbeddedUnavailableError",
+    "ErasureReceipt",
+    "EventLoopError",
+    "InvalidIdError",
+    "InvalidInputError",
+    "InvalidMemoryError",
+    "InvalidMessageError",
+    "InvalidQueryError",
+    "LLMSettings",
+    "ManagerClosedError",
+    "MemoryConflictError",
+    "MemoryManager",
+    "MemoryNotFoundError",
+    "MemorySearchResult",
+    "Message",
+    "MixedUsersError",
+    "ModelAuthenticationError",
+    "ModelError",
+    "ModelKeyMissingError",
+    "ModelNotFoundError",
+    "ModelQuotaError",
+    "ModelRateLimitError",
+    "ModelRefusedError",
+    "ModelRequestError",
+    "ModelTimeoutError",
+    "ModelUnavailableError",
+    "ModelUnreachableError",
+    "OptimizationConflictError",
+    "OptimizationError",
+    "PartialWriteError",
+    "RevisionConflictError",
+    "Scope",
+    "Settings",
+    "Skipped",
+    "StoreAuthenticationError",
+    "StoreError",
+    "StorePermissionError",
+    "StoreTimeoutError",
+    "StoreUnavailableError",
+    "StoreWriteError",
+    "Structured",
+    "StructuredOutputError",
+    "ToolCall",
+    "UnknownRetrievalMethodError",
+    "Usage",
+    "UserMemory",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f".{_HOME.get(name, 'errors')}", __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

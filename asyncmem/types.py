@@ -1,11 +1,8 @@
 """The values that go in and come out: frozen, and usable with no database and no event loop."""
 
-import math
-import re
-import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Annotated, Any, Literal, Self, overload
 
 from pydantic import (
@@ -20,156 +17,8 @@ from pydantic import (
     model_validator,
 )
 
-from .errors import AsyncMemError, InvalidIdError, InvalidMemoryError, InvalidMessageError
-
-MAX_TEXT = 8_000
-"""Characters that a memory's text may have."""
-MAX_TOPICS = 32
-"""Topics that a memory may have."""
-MAX_TOPIC = 64
-"""Characters that a topic may have."""
-MAX_ID = 256
-"""Characters that an id may have."""
-MAX_METADATA_DEPTH = 16
-"""How deep objects and arrays in metadata may nest."""
-
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_INT64 = 2**63
-
-
-def clean_text(value: object, what: str = "memory", limit: int = MAX_TEXT) -> str:
-    """The text in Unicode NFC, without control characters (newline and tab stay), stripped.
-
-    Raises:
-        InvalidMemoryError: it is not text, is blank, or has more than ``limit`` characters.
-    """
-    if not isinstance(value, str):
-        raise InvalidMemoryError(f"{what} must be a str, not {type(value).__name__}")
-    text = unicodedata.normalize("NFC", _CONTROL.sub("", value.replace("\r\n", "\n"))).strip()
-    if not text:
-        raise InvalidMemoryError(f"{what} is blank: it needs 1 to {limit:,} characters")
-    if len(text) > limit:
-        raise InvalidMemoryError(f"{what} has {len(text):,} characters: at most {limit:,} are allowed")
-    if not text.isascii() and any("\ud800" <= c <= "\udfff" for c in text):
-        raise InvalidMemoryError(f"{what} holds a lone surrogate, which no encoding can store: remove it")
-    return text
-
-
-def clean_id(value: object, what: str) -> str:
-    """The id, if it is a usable string: 1 to 256 characters, none of them a control character.
-
-    Raises:
-        InvalidIdError: it is anything else, a query operator such as ``{"$ne": None}`` included.
-    """
-    if not isinstance(value, str):
-        raise InvalidIdError(f"{what} must be a str, not {type(value).__name__}")
-    if not value.strip() or len(value) > MAX_ID:
-        raise InvalidIdError(f"{what} needs 1 to {MAX_ID} characters, not only white space; it has {len(value)}")
-    if _CONTROL.search(value) or any(c in "\n\t" or "\ud800" <= c <= "\udfff" for c in value):
-        raise InvalidIdError(f"{what} holds a control character or a lone surrogate: remove it")
-    return value
-
-
-def clean_topics(value: object) -> list[str]:
-    """The topics in order, cleaned, without duplicates (case apart).
-
-    Raises:
-        InvalidMemoryError: not a sequence of text, or more or longer topics than are allowed.
-    """
-    if isinstance(value, str) or not isinstance(value, (list, tuple, set, frozenset)):
-        raise InvalidMemoryError(f"topics must be a list of str, not {type(value).__name__}")
-    seen: dict[str, str] = {}
-    for item in value:  # pyright: ignore[reportUnknownVariableType]
-        topic = clean_text(item, "topic", MAX_TOPIC)  # pyright: ignore[reportUnknownArgumentType]
-        seen.setdefault(topic.casefold(), topic)
-    if len(seen) > MAX_TOPICS:
-        raise InvalidMemoryError(f"{len(seen)} topics: at most {MAX_TOPICS} are allowed")
-    return list(seen.values())
-
-
-def clean_metadata(value: object) -> dict[str, JsonValue]:
-    """A copy of the metadata, if MongoDB and JSON can both hold it as it is.
-
-    Raises:
-        InvalidMemoryError: a key is empty, starts with ``$`` or holds a dot or NUL; a value is not JSON; a number
-            is not finite or exceeds 64 bits; it nests deeper than 16.
-    """
-    if not isinstance(value, Mapping):
-        raise InvalidMemoryError(f"metadata must be a dict, not {type(value).__name__}")
-    return _metadata_object(value, 1)  # pyright: ignore[reportUnknownArgumentType]
-
-
-def _metadata_object(value: Mapping[Any, Any], depth: int) -> dict[str, JsonValue]:
-    return {_metadata_key(k): _metadata_value(v, depth + 1) for k, v in value.items()}
-
-
-def _metadata_key(key: object) -> str:
-    if not isinstance(key, str):
-        raise InvalidMemoryError(f"a metadata key must be a str, not {type(key).__name__}")
-    if not key or key.startswith("$") or "." in key or "\0" in key:
-        raise InvalidMemoryError("a metadata key must not be empty, start with '$', or hold '.' or NUL: rename it")
-    return _encodable(key)
-
-
-def _encodable(text: str) -> str:
-    if not text.isascii() and any("\ud800" <= c <= "\udfff" for c in text):
-        raise InvalidMemoryError("metadata holds a lone surrogate, which no encoding can store: remove it")
-    return text
-
-
-def _metadata_value(value: Any, depth: int) -> JsonValue:
-    if depth > MAX_METADATA_DEPTH + 1:
-        raise InvalidMemoryError(f"metadata nests deeper than {MAX_METADATA_DEPTH}: flatten it")
-    match value:
-        case None | bool():
-            return value
-        case str():
-            return _encodable(value)
-        case int() if -_INT64 <= value < _INT64:
-            return value
-        case float() if math.isfinite(value):
-            return value
-        case int() | float():
-            raise InvalidMemoryError("a number in metadata must be finite and fit 64 bits: store it as text")
-        case list() | tuple():
-            return [_metadata_value(v, depth + 1) for v in value]  # pyright: ignore[reportUnknownVariableType]
-        case Mapping():
-            return _metadata_object(value, depth)  # pyright: ignore[reportUnknownArgumentType]
-        case _:
-            raise InvalidMemoryError(f"metadata can't hold a {type(value).__name__}: use JSON values")
-
-
-def clean_time(value: object) -> datetime:
-    """An aware UTC datetime, cut to the millisecond that MongoDB keeps.
-
-    Takes a datetime (naive is UTC), an ISO 8601 string, or Unix seconds.
-
-    Raises:
-        InvalidMemoryError: it is none of these, or outside the years 1 to 9999.
-    """
-    try:
-        match value:
-            case datetime():
-                moment = value
-            case str():
-                moment = datetime.fromisoformat(value.strip())
-            case int() | float() if not isinstance(value, bool):
-                moment = _EPOCH + timedelta(seconds=value)
-            case _:
-                moment = datetime.fromisoformat("")
-        moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
-    except (ValueError, OverflowError):
-        raise InvalidMemoryError(
-            f"a time must be a datetime, an ISO 8601 string or Unix seconds within the years 1 to 9999; "
-            f"this {type(value).__name__} is not"
-        ) from None
-    return moment.replace(microsecond=moment.microsecond // 1000 * 1000)
-
-
-def utc_now() -> datetime:
-    """The time now: aware, UTC, to the millisecond. The default clock."""
-    return clean_time(datetime.now(UTC))
+from .cleaning import INT64, MAX_INPUT, clean_id, clean_metadata, clean_text, clean_time, clean_topics
+from .errors import AsyncMemError, InvalidMemoryError, InvalidMessageError
 
 
 def _optional(clean: Callable[[Any], Any]) -> BeforeValidator:
@@ -224,7 +73,7 @@ class UserMemory(BaseModel):
     feedback: str | None = None
     created_at: Time | None = None
     updated_at: Time | None = None
-    revision: int = Field(default=1, ge=1, lt=_INT64)
+    revision: int = Field(default=1, ge=1, lt=INT64)
     metadata: dict[str, JsonValue] = Field(default_factory=dict[str, JsonValue])
     pinned: bool = False
     expires_at: Time | None = None
@@ -264,6 +113,10 @@ class UserMemory(BaseModel):
             return None
         return None if value is None else clean_text(value, str(info.field_name), MAX_INPUT)
 
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:  # noqa: ARG002
+        """A copy with other values, validated like a new one; it shares nothing with the original."""
+        return type(self).model_validate({**self.__dict__, **(update or {})})
+
     @classmethod
     def trusted(cls, values: dict[str, Any]) -> Self:
         """A memory from values that the store wrote, without validating them again.
@@ -278,8 +131,6 @@ class UserMemory(BaseModel):
         return memory
 
 
-MAX_INPUT = 100_000
-"""Characters that ``input`` and ``feedback`` may have."""
 _ALL_FIELDS = set(UserMemory.model_fields)
 
 
@@ -325,6 +176,19 @@ class Scope:
     user_id: str
     agent_id: str | None = None
     team_id: str | None = None
+
+
+def clean_scope(user_id: object, agent_id: object = None, team_id: object = None) -> Scope:
+    """The scope, if all its ids are usable strings.
+
+    Raises:
+        InvalidIdError: one is not.
+    """
+    return Scope(
+        clean_id(user_id, "user_id"),
+        None if agent_id is None else clean_id(agent_id, "agent_id"),
+        None if team_id is None else clean_id(team_id, "team_id"),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -452,3 +316,23 @@ class MemorySearchResult(Sequence[UserMemory]):
 
     def __iter__(self) -> Iterator[UserMemory]:
         return iter(self.memories)
+
+
+@dataclass(frozen=True, slots=True)
+class ErasureReceipt:
+    """What was erased of one user.
+
+    Attributes:
+        user_id: whose data it was.
+        counts: rows that were removed, by kind: ``"memories"``, ``"archive"``.
+        at: when.
+    """
+
+    user_id: str
+    counts: dict[str, int]
+    at: datetime
+
+    @property
+    def total(self) -> int:
+        """Rows that were removed in all."""
+        return sum(self.counts.values())

@@ -1,1 +1,6 @@
 """Ways to find memories: one file per retrieval method."""
+
+from .methods import METHODS, Plan, to_plan
+from .retriever import Retriever, SearchRequest, Sources
+
+__all__ = ["METHODS", "Plan", "Retriever", "SearchRequest", "Sources", "to_plan"]

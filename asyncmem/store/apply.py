@@ -3,9 +3,10 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from ..cleaning import MAX_INPUT
 from ..errors import MemoryConflictError, MemoryNotFoundError, RevisionConflictError
 from ..operations import Add, Clear, Delete, Operation, Update
-from ..types import MAX_INPUT, Change, Scope, Skipped, UserMemory
+from ..types import Change, Scope, Skipped, UserMemory
 from .core import Core
 from .reader import Reader
 from .rows import to_memory, to_row
@@ -86,9 +87,7 @@ class Applier:
         reason = ""
         for expected in (seen, None):  # changed meanwhile: read again and retried once
             try:
-                before, after = await self._writer.change(
-                    scope.user_id, update.memory_id, values, cause, expected
-                )
+                before, after = await self._writer.change(scope.user_id, update.memory_id, values, cause, expected)
             except RevisionConflictError:
                 continue
             except MemoryNotFoundError:

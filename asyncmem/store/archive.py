@@ -22,9 +22,7 @@ class Archive:
 
     async def keep(self, rows: Sequence[Row], kind: str, cause: str, at: datetime) -> None:
         """Keep rows that are about to be deleted."""
-        await self._write(
-            [self._entry(row, row, (row.get("revision") or 1) + 1, kind, cause, at) for row in rows]
-        )
+        await self._write([self._entry(row, row, (row.get("revision") or 1) + 1, kind, cause, at) for row in rows])
 
     async def spill(self, row: Row, entries: Sequence[Row]) -> None:
         """Keep history entries that are about to leave the memory's own document."""

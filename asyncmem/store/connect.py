@@ -3,10 +3,12 @@
 import os
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, cast
 
 import pymongo
+import pymongo.database
 from bson.codec_options import CodecOptions
 from pymongo import AsyncMongoClient, ReadPreference
 from pymongo.asynchronous.database import AsyncDatabase
@@ -25,6 +27,8 @@ CHOICES = (
     "or a PyMongo async client or database; or set ASYNCMEM_DB"
 )
 _SAFE = WriteConcern("majority", j=True)
+_BOOT = timedelta(seconds=30)
+"""What an embedded server may take to start, on top of answering."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +96,7 @@ async def _resolve(db: object, settings: Settings) -> tuple[Database, Callable[[
 
 
 async def _embedded(path: str, settings: Settings) -> tuple[Database, Callable[[], Awaitable[None]]]:
-    server = await open_embedded(Path(path).expanduser() if path else None)
+    server = await open_embedded(Path(path) if path else None, timeout=settings.open_timeout + _BOOT)
     client = _client(server.uri)
 
     async def close() -> None:
@@ -119,22 +123,22 @@ def _default_database(client: AsyncMongoClient[Row]) -> Database:
 
 def _from_motor(db: Any) -> tuple[AsyncMongoClient[Row], Database]:
     """A PyMongo client with the options of a Motor client. Motor's own can't serve Beanie 2."""
-    delegate = getattr(db, "delegate", None)
+    delegate: Any = getattr(db, "delegate", None)
     given = isinstance(delegate, pymongo.database.Database)
-    sync: Any = delegate.client if given else delegate  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-    options = getattr(sync, "_init_kwargs", None)
+    sync: Any = cast("Any", delegate).client if given else delegate
+    options: object = getattr(sync, "_init_kwargs", None)
     if not isinstance(options, dict):
         raise ConfigurationError(f"a Motor {type(db).__name__} of this version can't be taken over: {CHOICES}")
     kept: dict[str, Any] = {k: v for k, v in cast("dict[str, Any]", options).items() if k != "driver"}
     with translated():
         client: AsyncMongoClient[Row] = AsyncMongoClient(driver=DriverInfo("asyncmem"), **kept)
-    if not given:
+    if sync is delegate:
         return client, _default_database(client)
     database = client.get_database(
-        delegate.name,  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
-        read_preference=delegate.read_preference,  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
-        write_concern=delegate.write_concern,  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
-        read_concern=delegate.read_concern,  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
+        delegate.name,
+        read_preference=delegate.read_preference,
+        write_concern=delegate.write_concern,
+        read_concern=delegate.read_concern,
     )
     return client, database
 

@@ -1,15 +1,16 @@
 """What every part of the store shares: the collections, the gate in front of the pool, the clock."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from pymongo.asynchronous.cursor import AsyncCursor
 
+from ..cleaning import clean_time
 from ..settings import Settings
-from ..types import UserMemory, clean_time
+from ..types import UserMemory
 from .documents import Collections, Row
 from .rows import to_memory
 from .translate import translated
@@ -36,7 +37,7 @@ class Core:
         return clean_time(self.settings.clock())
 
     @asynccontextmanager
-    async def calling(self) -> AsyncIterator[None]:
+    async def calling(self) -> AsyncGenerator[None, None]:
         """Wait for a turn; MongoDB's errors come out as ours."""
         async with self.gate:
             with translated():

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from beanie import Document, init_beanie
+from beanie import Document, init_beanie  # pyright: ignore[reportUnknownVariableType]
 from pydantic import BaseModel, Field
 from pymongo import ASCENDING, DESCENDING, IndexModel
 from pymongo.asynchronous.collection import AsyncCollection
@@ -31,7 +31,6 @@ class StoredMemory(BaseModel):
     ``cause`` and ``at`` tell of the change that made this revision; ``history`` holds earlier revisions.
     """
 
-    id: str  # pyright: ignore[reportIncompatibleVariableOverride]
     user_id: str
     memory: str
     topics: list[str] = Field(default_factory=list[str])
@@ -56,7 +55,6 @@ class StoredMemory(BaseModel):
 class StoredArchive(BaseModel):
     """Fields of a row that left the memories: deleted, or an old revision that its document has no room for."""
 
-    id: str
     user_id: str
     memory_id: str
     revision: int
@@ -95,15 +93,24 @@ class Collections:
 async def bind(database: Database, prefix: str, *, create_indexes: bool) -> Collections:
     """Make and bind the documents of one database, and their indexes."""
 
-    class Memory(StoredMemory, Document):  # pyright: ignore[reportIncompatibleVariableOverride]
+    class Memory(StoredMemory, Document):
+        id: str  # type: ignore[assignment]  # pyright: ignore[reportIncompatibleVariableOverride]
+
         class Settings:
             name = f"{prefix}memories"
             indexes = MEMORY_INDEXES
 
-    class Archive(StoredArchive, Document):  # pyright: ignore[reportIncompatibleVariableOverride]
+    class Archive(StoredArchive, Document):
+        id: str  # type: ignore[assignment]  # pyright: ignore[reportIncompatibleVariableOverride]
+
         class Settings:
             name = f"{prefix}archive"
             indexes = ARCHIVE_INDEXES
 
     await init_beanie(database=database, document_models=[Memory, Archive], skip_indexes=not create_indexes)
-    return Collections(Memory.get_pymongo_collection(), Archive.get_pymongo_collection())
+    return Collections(_collection(Memory), _collection(Archive))
+
+
+def _collection(document: type[Document]) -> Collection:
+    collection: Collection = document.get_pymongo_collection()  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+    return collection

@@ -4,54 +4,11 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from ..errors import InvalidQueryError
-from ..types import Scope, clean_id
+from ..types import Scope
 from .documents import Row
 
 HIDDEN = {"history": 0, "key": 0}
 """Left out when memories are listed."""
-
-
-def clean_limit(limit: object) -> int:
-    """The limit as MongoDB takes it: 0 is all, and so are ``None`` and negative numbers.
-
-    Raises:
-        InvalidQueryError: it is not a whole number.
-    """
-    if limit is None:
-        return 0
-    if isinstance(limit, bool) or not isinstance(limit, int):
-        raise InvalidQueryError(f"limit must be an int or None, not {type(limit).__name__}")
-    return min(max(limit, 0), 2**31 - 1)
-
-
-def clean_scope(user_id: object, agent_id: object = None, team_id: object = None) -> Scope:
-    """The scope, if all its ids are usable strings.
-
-    Raises:
-        InvalidIdError: one is not.
-    """
-    return Scope(
-        clean_id(user_id, "user_id"),
-        None if agent_id is None else clean_id(agent_id, "agent_id"),
-        None if team_id is None else clean_id(team_id, "team_id"),
-    )
-
-
-def clean_filter_topics(topics: object) -> list[str]:
-    """The topics to filter by.
-
-    Raises:
-        InvalidQueryError: not a sequence of text.
-    """
-    if topics is None:
-        return []
-    if isinstance(topics, str) or not isinstance(topics, Sequence):
-        raise InvalidQueryError(f"topics must be a list of str, not {type(topics).__name__}")
-    for topic in topics:  # pyright: ignore[reportUnknownVariableType]
-        if not isinstance(topic, str):
-            raise InvalidQueryError(f"a topic must be a str, not {type(topic).__name__}")  # pyright: ignore[reportUnknownArgumentType]
-    return list(topics)  # pyright: ignore[reportUnknownArgumentType]
 
 
 def alive(now: datetime) -> Row:

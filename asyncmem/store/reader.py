@@ -123,4 +123,6 @@ class Reader:
 
 def unknown(memory_id: str) -> MemoryNotFoundError:
     """The error for an id that this user has no memory of; other users' ids look the same."""
-    return MemoryNotFoundError(f"this user has no memory {memory_id!r}: it never was, is gone, or is another user's")
+    return MemoryNotFoundError(
+        f"this user has no memory {memory_id!r}: it never was, is gone, or is another user's"
+    )

@@ -11,30 +11,17 @@ from ..operations import identity
 from ..types import Change, ChangeKind, UserMemory
 from .documents import Row
 
-STATE = (
-    "memory",
-    "topics",
-    "agent_id",
-    "team_id",
-    "input",
-    "feedback",
-    "metadata",
-    "pinned",
-    "expires_at",
-    "updated_at",
-    "revision",
-    "kind",
-    "cause",
-    "at",
-)
-"""What a history entry keeps of a revision. The rest never changes."""
 _OPTIONAL = ("agent_id", "team_id", "input", "feedback", "metadata", "pinned", "expires_at")
+VALUE = ("memory", "topics", *_OPTIONAL)
+"""What a caller decides about a memory."""
+STATE = (*VALUE, "updated_at", "revision", "kind", "cause", "at")
+"""What a history entry keeps of a revision. The rest never changes."""
 _last_seq = 0
 
 
 def next_seq() -> int:
     """Nanoseconds since 1970, strictly rising in this process: orders rows with equal times by insertion."""
-    global _last_seq  # noqa: PLW0603  one counter a process is the point
+    global _last_seq
     _last_seq = max(_last_seq + 1, time.time_ns())
     return _last_seq
 
@@ -93,7 +80,9 @@ def to_memory(row: Mapping[str, Any]) -> UserMemory:
     )
 
 
-def revised(row: Row, values: Mapping[str, Any], now: datetime, cause: str, kind: ChangeKind = "update") -> Row | None:
+def revised(
+    row: Row, values: Mapping[str, Any], now: datetime, cause: str, kind: ChangeKind = "update"
+) -> Row | None:
     """The row of the next revision, or ``None`` when ``values`` change nothing.
 
     ``updated_at`` moves with text and topics only, unless ``values`` name it. The identity follows the text.
@@ -102,22 +91,14 @@ def revised(row: Row, values: Mapping[str, Any], now: datetime, cause: str, kind
     after = UserMemory.model_validate({**before.__dict__, **values})
     if after == before:
         return None
+    new: Row = {name: row[name] for name in ("_id", "user_id", "created_at", "seq", "history") if name in row}
+    new |= {"memory": after.memory, "topics": after.topics, **_given(after)}
     said = (after.memory, after.topics) != (before.memory, before.topics)
-    times = {"updated_at": now} if said and "updated_at" not in values else {}
-    kept = {name: row[name] for name in ("_id", "user_id", "created_at", "seq", "history") if name in row}
-    return {
-        **kept,
-        "memory": after.memory,
-        "topics": after.topics,
-        **({"updated_at": after.updated_at} if after.updated_at else {}),
-        **times,
-        **_given(after),
-        "revision": before.revision + 1,
-        "key": identity(after.memory, after.agent_id, after.team_id),
-        "kind": kind,
-        "cause": cause,
-        "at": now,
-    }
+    moment = now if said and "updated_at" not in values else after.updated_at
+    if moment is not None:
+        new["updated_at"] = moment
+    key = identity(after.memory, after.agent_id, after.team_id)
+    return new | {"revision": before.revision + 1, "key": key, "kind": kind, "cause": cause, "at": now}
 
 
 def state_of(row: Mapping[str, Any]) -> Row:

@@ -52,6 +52,4 @@ async def open_store(db: object, settings: Settings) -> MemoryStore:
     archive = Archive(core)
     reader = Reader(core, archive)
     writer = Writer(core, reader, archive)
-    return MemoryStore(
-        reader, writer, archive, Applier(core, reader, writer), connection.capabilities, connection
-    )
+    return MemoryStore(reader, writer, archive, Applier(core, reader, writer), connection.capabilities, connection)

@@ -3,7 +3,7 @@
 The cause is kept where it holds no stored values; where it may (a refused document, a failed batch), it is not.
 """
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 
 from bson.errors import BSONError
@@ -61,7 +61,12 @@ def _operation_failure(error: mongo.OperationFailure) -> AsyncMemError:
 def translate(error: BaseException) -> AsyncMemError:
     """Our error for one of PyMongo's or BSON's."""
     match error:
-        case mongo.WTimeoutError() | mongo.ExecutionTimeout() | mongo.NetworkTimeout() | mongo.WaitQueueTimeoutError():
+        case (
+            mongo.WTimeoutError()
+            | mongo.ExecutionTimeout()
+            | mongo.NetworkTimeout()
+            | mongo.WaitQueueTimeoutError()
+        ):
             return StoreTimeoutError(
                 f"MongoDB took too long ({type(error).__name__}): the write may have happened; try again",
                 retryable=True,
@@ -69,7 +74,9 @@ def translate(error: BaseException) -> AsyncMemError:
         case mongo.ServerSelectionTimeoutError() | mongo.ConnectionFailure():
             return StoreUnavailableError(f"{UNREACHABLE} ({type(error).__name__})", retryable=True)
         case mongo.DocumentTooLarge():
-            return InvalidMemoryError("the memory and its history exceed MongoDB's 16 MB: shorten metadata or input")
+            return InvalidMemoryError(
+                "the memory and its history exceed MongoDB's 16 MB: shorten metadata or input"
+            )
         case mongo.BulkWriteError():
             return StoreWriteError("MongoDB refused part of a batch", code=error.code)
         case mongo.OperationFailure():
@@ -97,7 +104,7 @@ def foreign_loop(error: RuntimeError) -> bool:
 
 
 @contextmanager
-def translated() -> Iterator[None]:
+def translated() -> Generator[None, None, None]:
     """Raise our errors for MongoDB's."""
     try:
         yield

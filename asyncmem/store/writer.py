@@ -1,4 +1,4 @@
-"""Writing memories: one document is one atomic write, and every change checks the revision that it was made from."""
+"""Writing memories: one document is one atomic write, and every change checks the revision it was made from."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -6,6 +6,7 @@ from typing import Any
 from pymongo import DeleteOne
 from pymongo.errors import BulkWriteError, DuplicateKeyError
 
+from ..cleaning import MAX_TOPICS
 from ..errors import (
     AsyncMemError,
     MemoryConflictError,
@@ -14,19 +15,17 @@ from ..errors import (
     RevisionConflictError,
     StoreError,
     StoreTimeoutError,
-    StoreWriteError,
 )
-from ..types import MAX_TOPICS, UserMemory
+from ..types import ErasureReceipt, UserMemory
 from . import queries
 from .archive import Archive, last_deleted, timeline
 from .core import ATTEMPTS, PAGE, Core, breathe, pages
 from .documents import Row
 from .reader import Reader, unknown
-from .rows import STATE, aware, next_seq, revised, to_memory, to_row, update_of
+from .rows import VALUE, aware, next_seq, revised, to_memory, to_row, update_of
 
 BATCH = 1000
 """Rows that one round trip of a batch carries."""
-_DUPLICATE = 11000
 
 
 class Writer:
@@ -53,7 +52,7 @@ class Writer:
                 except DuplicateKeyError:
                     pass
                 else:
-                    return row["_id"]
+                    return str(row["_id"])
             if (existing := await self._fold(row)) is not None:
                 return existing
         raise _contended()
@@ -65,7 +64,9 @@ class Writer:
             if old is None:
                 if await self._memories.find_one({"_id": row["_id"]}, {"_id": 1}) is None:
                     return None
-                raise MemoryConflictError(f"the memory id {row['_id']!r} is taken: leave memory_id out, or replace it")
+                raise MemoryConflictError(
+                    f"the memory id {row['_id']!r} is taken: leave memory_id out, or replace it"
+                )
             expires = aware(old.get("expires_at"))
             if expires is not None and expires <= self._core.now():
                 await self._memories.delete_one(queries.exact(old))
@@ -86,7 +87,7 @@ class Writer:
             )
         return old["_id"] if result.matched_count else None
 
-    async def add_many(self, memories: Sequence[UserMemory], user_id: str, cause: str) -> list[str]:
+    async def add_many(self, owned: Sequence[tuple[UserMemory, str]], cause: str) -> list[str]:
         """Insert many in few round trips; the ids in order.
 
         Raises:
@@ -94,7 +95,7 @@ class Writer:
         """
         now = self._core.now()
         rows: list[Row] = []
-        for index, memory in enumerate(memories):  # everything is checked before anything is written
+        for index, (memory, user_id) in enumerate(owned):  # everything is checked before anything is written
             rows.append(to_row(memory, user_id, now, cause))
             if index % PAGE == PAGE - 1:
                 await breathe()
@@ -121,22 +122,22 @@ class Writer:
         self, rows: list[Row], start: int, ids: list[str | None], failures: dict[int, AsyncMemError]
     ) -> None:
         batch = rows[start : start + BATCH]
-        refused: dict[int, Any] = {}
+        refused: set[int] = set()
         async with self._core.calling():
             try:
                 await self._memories.insert_many(batch, ordered=False)
             except BulkWriteError as error:
                 details: Mapping[str, Any] = error.details or {}
                 if details.get("writeConcernErrors"):
-                    raise StoreTimeoutError("the batch was not acknowledged by a majority", retryable=True) from None
-                refused = {e["index"]: e.get("code") for e in details.get("writeErrors", ())}
+                    raise StoreTimeoutError(
+                        "the batch was not acknowledged by a majority", retryable=True
+                    ) from None
+                refused = {e["index"] for e in details.get("writeErrors", ())}
         for index, row in enumerate(batch):
             if index not in refused:
                 ids[start + index] = row["_id"]
-        for index, code in refused.items():
+        for index in sorted(refused):  # duplicates are folded; what the server refused otherwise fails again
             try:
-                if code != _DUPLICATE:
-                    raise StoreWriteError(f"MongoDB refused this memory (code {code})", code=code)  # noqa: TRY301
                 ids[start + index] = await self.insert(batch[index])
             except AsyncMemError as error:
                 failures[start + index] = error
@@ -167,6 +168,15 @@ class Writer:
                 return before, to_memory(new)
         raise _contended()
 
+    async def replace(self, user_id: str, memory_id: str, memory: UserMemory, cause: str) -> None:
+        """Give a memory another whole value; its times and revision are the store's.
+
+        Raises:
+            MemoryNotFoundError: the user has no such memory.
+            MemoryConflictError: another memory of the user says the same.
+        """
+        await self.change(user_id, memory_id, {name: getattr(memory, name) for name in VALUE}, cause)
+
     async def _swap(self, old: Row, new: Row | None) -> bool:
         """Replace one revision by the next, if it still is there."""
         if new is None:
@@ -195,7 +205,7 @@ class Writer:
             known = ", ".join(map(str, entries))
             raise MemoryNotFoundError(f"memory {memory_id!r} has no revision {revision}: there are {known}")
         target = to_memory({"_id": memory_id, **entries[revision]})
-        values = {name: getattr(target, name) for name in STATE[:9]}
+        values = {name: getattr(target, name) for name in VALUE}
         if living is not None:
             return (await self.change(user_id, memory_id, values, "revert"))[1]
         departed = last_deleted(archived)
@@ -220,7 +230,9 @@ class Writer:
 
     # ---------------------------------------------------------------------------------------------- removing
 
-    async def delete(self, user_id: str, memory_id: str, cause: str, expected: int | None = None) -> UserMemory | None:
+    async def delete(
+        self, user_id: str, memory_id: str, cause: str, expected: int | None = None
+    ) -> UserMemory | None:
         """Delete a memory; what it was, or ``None`` if there is none.
 
         Raises:
@@ -256,7 +268,7 @@ class Writer:
             if not rows:
                 return list(removed.values())
             gone = await self._remove(rows, "clear", cause)
-            left = set() if gone == len(rows) else await self._ids(query)
+            left: set[str] = set() if gone == len(rows) else await self._ids(query)
             removed |= {row["_id"]: to_memory(row) for row in rows if row["_id"] not in left}
         raise _contended()
 
@@ -271,11 +283,13 @@ class Writer:
             result = await self._memories.bulk_write([DeleteOne(queries.exact(r)) for r in rows], ordered=False)
         return result.deleted_count
 
-    async def erase(self, user_id: str) -> int:
-        """Delete every memory of a user and archive none; how many there were."""
+    async def erase(self, user_id: str) -> ErasureReceipt:
+        """Delete every trace of a user; what there was."""
         async with self._core.calling():
-            result = await self._memories.delete_many({"user_id": user_id})
-        return result.deleted_count
+            memories = await self._memories.delete_many({"user_id": user_id})
+        archived = await self._archive.erase(user_id)
+        counts = {"memories": memories.deleted_count, "archive": archived}
+        return ErasureReceipt(user_id, counts, self._core.now())
 
 
 def stale(memory: UserMemory, expected: int) -> RevisionConflictError:

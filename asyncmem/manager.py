@@ -1,0 +1,431 @@
+"""MemoryManager: the public verbs. Wiring only."""
+
+import os
+import time
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from types import EllipsisType, TracebackType
+from typing import Any, Never, Self
+
+from pydantic import JsonValue
+
+from .capture import CaptureOptions, Decision, decide, preview, read_messages
+from .cleaning import clean_filter_text, clean_filter_topics, clean_id, clean_limit
+from .context import render_context
+from .errors import ConfigurationError, InvalidIdError, InvalidMemoryError, InvalidQueryError
+from .llm import LLM, ChatModel
+from .llm.provider import Completion, Router
+from .search import SearchRequest, Sources, to_plan
+from .settings import LLMSettings, Settings
+from .store.opening import Opening
+from .types import (
+    CaptureResult,
+    Change,
+    ErasureReceipt,
+    MemorySearchResult,
+    Message,
+    Scope,
+    UserMemory,
+    clean_scope,
+)
+
+DEFAULT_MODEL = "openai/gpt-4o"
+_SHOWN = 500
+"""Newest memories that a capture or a context considers before its token budget cuts them."""
+
+
+class MemoryManager:
+    """What an application knows about each of its users.
+
+    Opened by ``async with`` or by the first call; closed by ``aclose()``. It belongs to the event loop that opened
+    it. Verbs that need no model load none.
+
+    Args:
+        db: a MongoDB URI with a database name, ``"embedded"``, ``"embedded:PATH"``, or a PyMongo async (or Motor)
+            client or database, which stays the caller's to close. By default what ``ASYNCMEM_DB`` says.
+        model: a litellm model name, a ``litellm.Router``, a completion function or a ``ChatModel``. By default
+            what ``ASYNCMEM_MODEL`` says, else ``"openai/gpt-4o"``.
+        llm: how the model is called.
+        system_message: replaces the whole capture prompt; may use its placeholders.
+        memory_capture_instructions: replaces the part of the capture prompt that says what to capture.
+        additional_instructions: stands at the end of the capture prompt.
+        add_memories: whether a model may add.
+        update_memories: whether a model may update.
+        delete_memories: whether a model may delete.
+        clear_memories: whether a model may clear all memories of the one user at hand.
+        default_user_id: whose memories a call without ``user_id`` means. Services set it to ``None``, which makes
+            a missing ``user_id`` an error.
+        settings: how memories are stored.
+
+    Raises:
+        ConfigurationError: an option is unknown or can't be used.
+    """
+
+    def __init__(
+        self,
+        db: object = None,
+        *,
+        model: "str | ChatModel | Router | Completion | None" = None,
+        llm: LLMSettings | None = None,
+        system_message: str | None = None,
+        memory_capture_instructions: str | None = None,
+        additional_instructions: str | None = None,
+        add_memories: bool = True,
+        update_memories: bool = True,
+        delete_memories: bool = False,
+        clear_memories: bool = False,
+        default_user_id: str | None = "default",
+        settings: Settings | None = None,
+        **unknown: Never,
+    ) -> None:
+        if unknown:
+            raise ConfigurationError(
+                f"MemoryManager has no option {', '.join(map(repr, unknown))}: see its docstring"
+            )
+        self._settings = settings or Settings()
+        self._default = None if default_user_id is None else clean_id(default_user_id, "default_user_id")
+        self._llm = LLM(model or os.environ.get("ASYNCMEM_MODEL") or DEFAULT_MODEL, llm or LLMSettings())
+        self._options = CaptureOptions(
+            add=add_memories,
+            update=update_memories,
+            delete=delete_memories,
+            clear=clear_memories,
+            system_message=system_message,
+            memory_capture_instructions=memory_capture_instructions,
+            additional_instructions=additional_instructions,
+        )
+        self._opening = Opening(db, self._settings)
+
+    async def __aenter__(self) -> Self:
+        await self._opening.store()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Let go of the database. A client that was handed in stays open. Closing twice does nothing."""
+        await self._opening.aclose()
+
+    def _user(self, user_id: str | None) -> str:
+        if user_id is not None:
+            return clean_id(user_id, "user_id")
+        if self._default is None:
+            raise InvalidIdError("user_id is missing, and this manager has no default_user_id: pass user_id=")
+        return self._default
+
+    def _owner(self, memory: object, user_id: str | None) -> tuple[UserMemory, str]:
+        if not isinstance(memory, UserMemory):
+            raise InvalidMemoryError(f"expected a UserMemory, not a {type(memory).__name__}")
+        if user_id is not None and memory.user_id not in (None, user_id):
+            raise InvalidIdError("the memory belongs to another user_id than the call says: leave one of them out")
+        return memory, self._user(user_id or memory.user_id)
+
+    # -------------------------------------------------------------------------------------- by hand: no model
+
+    async def add_user_memory(self, memory: UserMemory, *, user_id: str | None = None) -> str:
+        """Store a memory verbatim; its id.
+
+        The same statement again (case, white space, punctuation and Unicode form apart) for the same user, agent
+        and team gives the id that exists, adds its new topics and moves ``updated_at``: a retry never doubles.
+
+        Raises:
+            InvalidMemoryError: it can't be stored.
+            MemoryConflictError: its ``memory_id`` is taken.
+        """
+        memory, owner = self._owner(memory, user_id)
+        return await (await self._opening.store()).write.add(memory, owner, "manual")
+
+    async def add_user_memories(self, memories: Sequence[UserMemory], *, user_id: str | None = None) -> list[str]:
+        """Store many memories, a thousand a round trip; their ids in order. All are checked before any is written.
+
+        Raises:
+            PartialWriteError: some were not written; it says which and why.
+        """
+        owned = [self._owner(memory, user_id) for memory in memories]
+        return await (await self._opening.store()).write.add_many(owned, "manual")
+
+    async def get_user_memories(
+        self,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        team_id: str | None = None,
+        topics: Sequence[str] | None = None,
+        limit: int | None = None,
+        after: UserMemory | str | None = None,
+    ) -> list[UserMemory]:
+        """Memories, oldest update first.
+
+        Args:
+            user_id: whose.
+            agent_id: only those that this agent wrote.
+            team_id: only those that this team wrote.
+            topics: only those with any of these topics.
+            limit: how many; ``None``, 0 or negative is all.
+            after: the last memory of the page before (or its id): continue behind it.
+
+        Raises:
+            InvalidQueryError: a filter, the limit or the cursor can't be used.
+        """
+        scope = clean_scope(self._user(user_id), agent_id, team_id)
+        chosen, count = clean_filter_topics(topics), clean_limit(limit)
+        if after is not None and not isinstance(after, UserMemory):
+            after = clean_id(after, "after")
+        return await (await self._opening.store()).read.page(scope, chosen, count, after)
+
+    async def get_user_memory(self, memory_id: str, *, user_id: str | None = None) -> UserMemory | None:
+        """One memory, or ``None`` if this user has none of that id."""
+        owner, memory_id = self._user(user_id), clean_id(memory_id, "memory_id")
+        return await (await self._opening.store()).read.get(owner, memory_id)
+
+    async def replace_user_memory(self, memory_id: str, memory: UserMemory, *, user_id: str | None = None) -> str:
+        """Replace a memory's whole value; its id. ``created_at`` stays.
+
+        Raises:
+            MemoryNotFoundError: this user has no such memory.
+            MemoryConflictError: another memory of the user says the same.
+        """
+        memory_id = clean_id(memory_id, "memory_id")
+        memory, owner = self._owner(memory, user_id)
+        store = await self._opening.store()
+        await store.write.replace(owner, memory_id, memory, "manual")
+        return memory_id
+
+    async def update_user_memory(
+        self,
+        memory_id: str,
+        *,
+        user_id: str | None = None,
+        memory: str | EllipsisType = ...,
+        topics: Sequence[str] | EllipsisType | None = ...,
+        feedback: str | EllipsisType | None = ...,
+        metadata: Mapping[str, JsonValue] | EllipsisType | None = ...,
+        pinned: bool | EllipsisType | None = ...,
+        expires_at: datetime | str | float | EllipsisType | None = ...,
+        expected_revision: int | None = None,
+    ) -> UserMemory:
+        """Change what is passed and keep the rest; the memory as it is now. An explicit ``None`` clears a field.
+
+        Raises:
+            MemoryNotFoundError: this user has no such memory.
+            RevisionConflictError: it is not at ``expected_revision``.
+            MemoryConflictError: another memory of the user says the same.
+            InvalidMemoryError: a value can't be stored.
+        """
+        owner, memory_id = self._user(user_id), clean_id(memory_id, "memory_id")
+        given: dict[str, Any] = {
+            "memory": memory,
+            "topics": topics,
+            "feedback": feedback,
+            "metadata": metadata,
+            "pinned": False if pinned is None else pinned,
+            "expires_at": expires_at,
+        }
+        values = {name: value for name, value in given.items() if value is not ...}
+        store = await self._opening.store()
+        _, after = await store.write.change(owner, memory_id, values, "manual", expected_revision)
+        return after
+
+    async def delete_user_memory(self, memory_id: str, *, user_id: str | None = None) -> bool:
+        """Delete a memory; whether there was one. ``revert`` brings it back while the archive keeps it."""
+        owner, memory_id = self._user(user_id), clean_id(memory_id, "memory_id")
+        return await (await self._opening.store()).write.delete(owner, memory_id, "manual") is not None
+
+    async def clear_user_memories(self, *, user_id: str | None = None) -> int:
+        """Delete all memories that a user has at this moment; how many there were."""
+        owner = self._user(user_id)
+        return len(await (await self._opening.store()).write.clear(owner, "manual"))
+
+    async def clear(self) -> int:
+        """Delete the memories of EVERY user; how many there were. The only verb that is not about one user."""
+        store = await self._opening.store()
+        count = 0
+        for user_id in await store.read.users(0, None):
+            count += len(await store.write.clear(user_id, "manual"))
+        return count
+
+    async def count_user_memories(self, *, user_id: str | None = None) -> int:
+        """How many memories a user has."""
+        owner = self._user(user_id)
+        return await (await self._opening.store()).read.count(owner)
+
+    async def get_topics(
+        self, *, user_id: str | None = None, limit: int | None = None, after: str | None = None
+    ) -> list[str]:
+        """A user's topics in order of code points, from behind ``after``."""
+        owner, count = self._user(user_id), clean_limit(limit)
+        after = None if after is None else clean_filter_text(after, "after")
+        return await (await self._opening.store()).read.topics(owner, count, after)
+
+    async def get_users(self, *, limit: int | None = None, after: str | None = None) -> list[str]:
+        """The users that have memories, in order of code points, from behind ``after``."""
+        count = clean_limit(limit)
+        after = None if after is None else clean_filter_text(after, "after")
+        return await (await self._opening.store()).read.users(count, after)
+
+    async def history(self, memory_id: str, *, user_id: str | None = None) -> list[Change]:
+        """Every change of a memory, oldest first, its deletion included while the archive keeps it.
+
+        Raises:
+            MemoryNotFoundError: this user has and had no such memory.
+        """
+        owner, memory_id = self._user(user_id), clean_id(memory_id, "memory_id")
+        return await (await self._opening.store()).read.history(owner, memory_id)
+
+    async def revert(self, memory_id: str, revision: int, *, user_id: str | None = None) -> UserMemory:
+        """Make an earlier revision the newest again; brings back a deleted memory while the archive keeps it.
+
+        Raises:
+            MemoryNotFoundError: this user has no such memory, or it has no such revision.
+            MemoryConflictError: another memory of the user says the same by now.
+        """
+        owner, memory_id = self._user(user_id), clean_id(memory_id, "memory_id")
+        return await (await self._opening.store()).write.revert(owner, memory_id, revision)
+
+    async def erase_user(self, user_id: str) -> ErasureReceipt:
+        """Remove every trace of a user, the archive included; what was removed. Nothing brings it back."""
+        owner = clean_id(user_id, "user_id")
+        return await (await self._opening.store()).write.erase(owner)
+
+    # ------------------------------------------------------------------------------------------ with a model
+
+    async def create_user_memories(
+        self,
+        message: object = None,
+        *,
+        messages: Sequence[object] | None = None,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        team_id: str | None = None,
+    ) -> CaptureResult:
+        """A model reads what was said and decides what to add, update or delete; what came of it.
+
+        Args:
+            message: what the user said, or one message.
+            messages: a conversation: strings, OpenAI-shaped dicts or ``Message`` values.
+            user_id: whose memories.
+            agent_id: recorded on what is added.
+            team_id: recorded on what is added.
+
+        Raises:
+            InvalidMessageError: both or neither were passed, or one can't be read.
+            ModelError: the model could not be asked. Nothing was changed.
+        """
+        return await self._capture(read_messages(message, messages), (user_id, agent_id, team_id))
+
+    async def extract_user_memories(
+        self,
+        message: object = None,
+        *,
+        messages: Sequence[object] | None = None,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        team_id: str | None = None,
+    ) -> CaptureResult:
+        """What ``create_user_memories`` would do, as a preview: nothing is written."""
+        return await self._capture(read_messages(message, messages), (user_id, agent_id, team_id), write=False)
+
+    async def update_memory_task(
+        self,
+        task: str,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        team_id: str | None = None,
+    ) -> CaptureResult:
+        """A model carries out a task such as "remember that I live in Shanghai"; what came of it."""
+        return await self._capture(read_messages(task, None), (user_id, agent_id, team_id), task=True)
+
+    async def _capture(
+        self,
+        messages: list[Message],
+        ids: tuple[str | None, str | None, str | None],
+        *,
+        task: bool = False,
+        write: bool = True,
+    ) -> CaptureResult:
+        began = time.monotonic()
+        scope = clean_scope(self._user(ids[0]), ids[1], ids[2])
+        if not messages:
+            return CaptureResult()
+        store = await self._opening.store()
+        existing = await store.read.last_n(Scope(scope.user_id), (), _SHOWN)
+        now = self._settings.clock()
+        decision: Decision = await decide(self._llm, messages, existing, self._options, now=now, task=task)
+        if write:
+            seen = {str(m.memory_id): m.revision for m in existing}
+            applied = await store.applier.apply(
+                scope, decision.operations, seen=seen, cause="capture", words=decision.words
+            )
+            changes, skipped = applied.changes, applied.skipped
+        else:
+            changes, skipped = preview(decision.operations, existing, scope, now), []
+        return CaptureResult(
+            changes=changes,
+            skipped=[*decision.skipped, *skipped],
+            usage=decision.usage,
+            tier=decision.tier,
+            duration=timedelta(seconds=time.monotonic() - began),
+        )
+
+    # --------------------------------------------------------------------------------------------- retrieval
+
+    async def search_user_memories(
+        self,
+        query: str | None = None,
+        *,
+        limit: int | None = None,
+        retrieval_method: str = "last_n",
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        team_id: str | None = None,
+        topics: Sequence[str] | None = None,
+        on_failure: str = "raise",
+        **unknown: Never,
+    ) -> MemorySearchResult:
+        """Find memories; an ordered sequence that also says how they were found.
+
+        Args:
+            query: what is looked for; ``last_n`` and ``first_n`` need none.
+            limit: how many at most; ``None``, 0 or negative is all.
+            retrieval_method: ``"last_n"`` (the newest, oldest of them first), ``"first_n"`` (the oldest first) or
+                ``"agentic"`` (a model picks, most relevant first).
+            user_id: whose memories.
+            agent_id: only those that this agent wrote.
+            team_id: only those that this team wrote.
+            topics: only those with any of these topics.
+            on_failure: ``"last_n"`` answers with the newest, marked ``degraded``, when the model's reply can't be
+                read; ``"raise"`` raises.
+
+        Raises:
+            UnknownRetrievalMethodError: there is no such method.
+            InvalidQueryError: the query, the limit or a filter can't be used.
+            ModelError: the model could not be asked; ``StructuredOutputError``: its reply could not be read.
+        """
+        if unknown:
+            raise InvalidQueryError(
+                f"unknown filter {', '.join(map(repr, unknown))}: there are agent_id, team_id and topics"
+            )
+        scope = clean_scope(self._user(user_id), agent_id, team_id)
+        request = SearchRequest(scope, query, clean_limit(limit), clean_filter_topics(topics))
+        plan = to_plan(retrieval_method, request, on_failure)
+        return await plan.run(Sources((await self._opening.store()).read, self._llm))
+
+    async def build_context(self, *, user_id: str | None = None, max_tokens: int = 1000) -> str:
+        """The user's newest memories as a ``<user_memory>`` block for a prompt, newest last; "" if there are none.
+
+        Args:
+            user_id: whose memories.
+            max_tokens: estimated tokens that the block may have.
+
+        Raises:
+            InvalidQueryError: ``max_tokens`` is not a positive int.
+        """
+        if clean_limit(max_tokens) < 1:
+            raise InvalidQueryError("max_tokens must be at least 1")
+        owner = self._user(user_id)
+        store = await self._opening.store()
+        return render_context(await store.read.last_n(Scope(owner), (), min(_SHOWN, max_tokens)), max_tokens)
