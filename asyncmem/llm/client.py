@@ -79,28 +79,30 @@ class LLM:
             raise InvalidInputError("messages is empty: a model needs at least one")
         ends = asyncio.get_running_loop().time() + self.settings.deadline
         context = self._context(ends)
-        return await self._drive(Climb(context, messages, schema, max_tokens or self.settings.max_tokens).run())
+        climb = Climb(context, messages, schema, max_tokens or self.settings.max_tokens)
+        return await self._drive(climb.run(), ends)
 
     def _context(self, ends: float) -> Context:
         loop = asyncio.get_running_loop()
         key = (self.name, self.settings.api_base or "")
         return Context(self.name, key, self.settings, self.abilities, lambda: ends - loop.time())
 
-    async def _drive(self, flow: Flow[R]) -> R:
+    async def _drive(self, flow: Flow[R], ends: float) -> R:
         """Send what the flow asks for until it returns."""
         try:
             step = next(flow)
             while True:
                 if step.after:
                     await asyncio.sleep(step.after)
-                step = flow.send(await self._send(step.request))
+                step = flow.send(await self._send(step.request, ends))
         except StopIteration as stop:
             return stop.value  # type: ignore[no-any-return]
 
-    async def _send(self, request: ChatRequest) -> ChatReply | Failure:
+    async def _send(self, request: ChatRequest, ends: float) -> ChatReply | Failure:
         """The reply, or the facts of the failure: no foreign exception goes further than this."""
         try:
-            async with self._gate(), asyncio.timeout(request.timeout):
+            # three bounds: the operation's deadline, also while waiting in line, then the one request's
+            async with asyncio.timeout_at(ends), self._gate(), asyncio.timeout(request.timeout):
                 return await self._model.complete(request)
         except AssertionError:
             raise  # a test double says that it was not to be called

@@ -26,6 +26,7 @@ from asyncmem.errors import (
 CLASSES: Mapping[str, type[ModelError]] = {
     "APIConnectionError": ModelUnavailableError,  # litellm's catch-all: whatever broke inside it is one
     "APIError": ModelUnavailableError,
+    "APIRemovedInV1": ModelRequestError,
     "APIResponseValidationError": ModelUnavailableError,
     "APIStatusError": ModelUnavailableError,
     "APITimeoutError": ModelTimeoutError,
@@ -34,32 +35,55 @@ CLASSES: Mapping[str, type[ModelError]] = {
     "AuthenticationError": ModelAuthenticationError,
     "BadGatewayError": ModelUnavailableError,
     "BadRequestError": ModelRequestError,
+    "BaseLLMException": ModelUnavailableError,
     "BlockedPiiEntityError": ModelRefusedError,
     "BudgetExceededError": ModelQuotaError,
+    "CallerCredentialAuthenticationError": ModelAuthenticationError,
+    "CallerCredentialRateLimitError": ModelRateLimitError,
     "ConflictError": ModelUnavailableError,
     "ConnectionError": ModelUnreachableError,
     "ContentFilterFinishReasonError": ModelRefusedError,
     "ContentPolicyViolationError": ModelRefusedError,
     "ContextWindowExceededError": ContextTooLongError,
+    "EndpointNotSupportedByModelError": ModelRequestError,
     "GuardrailInterventionNormalStringError": ModelRefusedError,
     "GuardrailRaisedException": ModelRefusedError,
     "ImageFetchError": ModelRequestError,
     "InternalServerError": ModelUnavailableError,
     "InvalidRequestError": ModelRequestError,
+    "InvalidWebhookSignatureError": ModelRequestError,
     "JSONSchemaValidationError": ModelUnavailableError,
     "LengthFinishReasonError": ModelUnavailableError,
     "LiteLLMUnknownProvider": ModelNotFoundError,
+    "MalformedRequestFieldError": ModelRequestError,
     "MidStreamFallbackError": ModelUnavailableError,
+    "MissingStreamClassError": ModelRequestError,
+    "MockException": ModelUnavailableError,
+    "ModelNotMappedError": ModelNotFoundError,
+    "ModifyResponseException": ModelRefusedError,
+    "MutuallyExclusiveAuthError": ModelAuthenticationError,
     "NotFoundError": ModelNotFoundError,
+    "OAuthError": ModelAuthenticationError,
     "OpenAIError": ModelUnavailableError,
+    "PaymentRequiredError": ModelQuotaError,
     "PermissionDeniedError": ModelAuthenticationError,
     "RateLimitError": ModelRateLimitError,
     "RejectedRequestError": ModelRefusedError,
+    "RouterRateLimitError": ModelRateLimitError,
+    "RouterRateLimitErrorBasic": ModelRateLimitError,
+    "SensitiveDataRouteException": ModelRefusedError,
     "ServiceUnavailableError": ModelUnavailableError,
+    "StreamAlreadyConsumed": ModelRequestError,
+    "SubjectTokenProviderError": ModelAuthenticationError,
     "Timeout": ModelTimeoutError,
     "TimeoutError": ModelTimeoutError,
     "UnprocessableEntityError": ModelRequestError,
+    "UnsupportedEndpointError": ModelRequestError,
     "UnsupportedParamsError": ModelRequestError,
+    "VectorStoreSearchError": ModelRequestError,
+    "WebSocketConnectionClosedError": ModelUnavailableError,
+    "WebSocketQueueFullError": ModelUnavailableError,
+    "_AmbiguousModuleClientUsageError": ModelRequestError,
 }
 """What each exception of litellm and openai is, where neither status nor text says more."""
 
@@ -77,7 +101,8 @@ _STATUSES: Mapping[int, type[ModelError]] = {
 
 _NO_KEY = re.compile(
     r"missing credentials|no api[_ -]?key|no credentials|unable to locate credentials"
-    r"|api[_ -]?key.{0,40}(missing|not set|required|must be set|is none)|missing.{0,20}api[_ -]?key",
+    r"|api[_ -]?key.{0,40}(missing|not set|required|must be set|is none)|missing.{0,20}api[_ -]?key"
+    r"|(?:did not|didn't) provide.{0,12}api key",
     re.IGNORECASE,
 )
 _BAD_KEY = re.compile(
@@ -89,8 +114,8 @@ _NO_CREDIT = re.compile(
     re.IGNORECASE,
 )
 _TOO_LONG = re.compile(
-    r"context[_ ](length|window|size)|maximum context|too many (input )?tokens|prompt is too long|reduce the length"
-    r"|exceeds? the (available|maximum).{0,20}(context|tokens)|input (length|is too long)",
+    r"context[_ ](length|window|size)|maximum context|too many (input )?tokens|prompt is too long"
+    r"|reduce the length|exceeds? the (available|maximum).{0,20}(context|tokens)|input (length|is too long)",
     re.IGNORECASE,
 )
 _REFUSED = re.compile(
@@ -146,6 +171,7 @@ class Failure:
 
     Attributes:
         name: class of the exception.
+        kind: what an exception of that class is, where neither status nor text says more.
         status: HTTP status, if there was one.
         text: its words and its body's. They may hold a key or a prompt: never shown unscrubbed.
         retry_after: seconds the provider asked to wait.
@@ -155,6 +181,7 @@ class Failure:
 
     name: str
     status: int | None = None
+    kind: type[ModelError] | None = None
     text: str = field(default="", repr=False)
     retry_after: float | None = None
     where: str = ""
@@ -164,12 +191,16 @@ class Failure:
     def of(cls, error: BaseException) -> "Failure":
         """The facts of an exception, whoever raised it."""
         if isinstance(error, ModelError):
-            return cls(type(error).__name__, error.status, str(error), error.retry_after, error=error)
-        status = _status(error)
-        known = status is not None or type(error).__name__ in CLASSES
-        return cls(
-            type(error).__name__, status, _words(error), _retry_after(error), "" if known else _where(error)
-        )
+            own = type(error)
+            return cls(own.__name__, error.status, own, str(error), error.retry_after, error=error)
+        status, kind = _status(error), _kind(error)
+        where = _where(error) if status is None and kind is None else ""
+        return cls(type(error).__name__, status, kind, _words(error), _retry_after(error), where)
+
+
+def _kind(error: BaseException) -> type[ModelError] | None:
+    names = (cls.__name__ for cls in type(error).__mro__)
+    return next((CLASSES[name] for name in names if name in CLASSES), None)
 
 
 def _status(error: BaseException) -> int | None:
@@ -217,7 +248,7 @@ def _seconds(value: str) -> float | None:
 
 def error_class(failure: Failure) -> type[ModelError]:
     """Which error of ours the failure is."""
-    named = CLASSES.get(failure.name)
+    named = failure.kind
     if failure.error is not None:
         return type(failure.error)
     if named in (ContextTooLongError, ModelRefusedError, ModelQuotaError):

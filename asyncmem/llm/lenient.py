@@ -6,7 +6,7 @@ Pure, linear in the text, and bounded by a budget of tokens, since what it reads
 import json
 import re
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, TypeGuard
 
 MAX_DEPTH = 64
 """How deep arrays and objects may nest."""
@@ -22,6 +22,16 @@ _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
 _LITERALS = {"true": True, "false": False, "null": None, "none": None, "undefined": None, "nan": None}
 _QUOTES = "\"'“„‘"
+
+
+def is_object(value: object) -> TypeGuard[dict[str, Any]]:
+    """It is a JSON object."""
+    return isinstance(value, dict)
+
+
+def is_array(value: object) -> TypeGuard[list[Any]]:
+    """It is a JSON array."""
+    return isinstance(value, list)
 
 
 class Broken(Exception):  # noqa: N818  a signal to the caller in the same room
@@ -108,8 +118,8 @@ class LenientReader:
         try:
             return self.value(depth + 1)
         except Cut as cut:
-            if isinstance(cut.value, list) and cut.value:
-                found[key] = cast(list[Any], cut.value)
+            if is_array(cut.value) and cut.value:
+                found[key] = cut.value
             raise
 
     def _array(self, depth: int) -> list[Any]:

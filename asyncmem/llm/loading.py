@@ -5,7 +5,6 @@ import logging
 import os
 import sys
 import threading
-import warnings
 from collections.abc import Generator
 from contextlib import contextmanager
 from types import ModuleType
@@ -18,6 +17,7 @@ _QUIET = {
     # no load_dotenv() of whatever .env lies above litellm's own file; Source: litellm/_process_defaults.py
     "LITELLM_MODE": "PRODUCTION",
     "PYTHON_DOTENV_DISABLED": "1",
+    "LITELLM_LOCAL_ANTHROPIC_BETA_HEADERS": "True",
 }
 _LOGGERS = ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy")
 _lock = threading.Lock()
@@ -44,8 +44,9 @@ def _load() -> ModuleType:
 
 def _import_quietly() -> ModuleType:
     before = {name: list(logging.getLogger(name).handlers) for name in _LOGGERS}
-    with _environment(_QUIET), warnings.catch_warnings():
+    with _environment(_QUIET):
         module = importlib.import_module("litellm")
+        _load_beta_headers()
     module.suppress_debug_info = True  # type: ignore[attr-defined]  # it prints banners to stdout at every error
     for name in _LOGGERS:
         logger = logging.getLogger(name)
@@ -53,6 +54,18 @@ def _import_quietly() -> ModuleType:
         if logger.level == logging.NOTSET:
             logger.setLevel(logging.WARNING)  # below, it logs prompts
     return module
+
+
+def _load_beta_headers() -> None:
+    """Let litellm read its own copy of Anthropic's header list now; later it would download one, synchronously.
+
+    Source: litellm/anthropic_beta_headers_manager.py; versions without it download nothing.
+    """
+    try:
+        manager = importlib.import_module("litellm.anthropic_beta_headers_manager")
+    except ModuleNotFoundError:
+        return
+    getattr(manager, "_load_beta_headers_config", dict)()
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from .lenient import Broken, Budget, Cut, LenientReader
+from .lenient import Broken, Budget, Cut, LenientReader, is_array, is_object
 
 T = TypeVar("T", bound=BaseModel)
 
@@ -126,14 +126,14 @@ def _first(values: list[Any], schema: type[T], *, alone: bool) -> Reading[T]:
     """The first of the values that fits: objects before bare lists."""
     problem = ""
     for value in values:
-        if isinstance(value, dict):
-            reading = _fit(value, schema, alone=alone)  # pyright: ignore[reportUnknownArgumentType]
+        if is_object(value):
+            reading = _fit(value, schema, alone=alone)
             if reading.value is not None:
                 return reading
             problem = problem or reading.problem
     for value in values:
-        if isinstance(value, list) and (alone or _is_telling(value)):  # pyright: ignore[reportUnknownArgumentType]
-            reading = _fit_list(value, schema)  # pyright: ignore[reportUnknownArgumentType]
+        if is_array(value) and (alone or _is_telling(value)):
+            reading = _fit_list(value, schema)
             if reading.value is not None:
                 return reading
             problem = problem or reading.problem
@@ -174,10 +174,9 @@ def _names(schema: type[BaseModel]) -> frozenset[str]:
 
 def _is_schema_echo(value: Mapping[str, Any], names: frozenset[str]) -> bool:
     fields = value.get("properties")
-    if "properties" in names or not isinstance(fields, dict):
+    if "properties" in names or not is_object(fields):
         return False
-    told: list[Any] = list(fields.values())  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
-    return all(isinstance(field, dict) and not _SCHEMA_WORDS.isdisjoint(field) for field in told)
+    return all(is_object(field) and not _SCHEMA_WORDS.isdisjoint(field) for field in fields.values())
 
 
 def _inner(value: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -186,8 +185,8 @@ def _inner(value: dict[str, Any]) -> Iterator[dict[str, Any]]:
         if key in _NEVER_UNWRAPPED or (len(value) > 1 and key not in (*_ARGUMENTS, "properties")):
             continue
         unpacked = _decode(inner) if isinstance(inner, str) and key in _ARGUMENTS else inner
-        if isinstance(unpacked, dict):
-            yield unpacked  # pyright: ignore[reportUnknownVariableType]
+        if is_object(unpacked):
+            yield unpacked
 
 
 def _validate(value: dict[str, Any], schema: type[T]) -> Reading[T]:

@@ -3,11 +3,12 @@
 import json
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Any, cast
+from typing import Any
 
 from pydantic import BaseModel
 
 from .chat import WireMessage
+from .lenient import is_array, is_object
 
 _DROPPED = ("title", "default", "examples")
 _RULE = (
@@ -27,14 +28,14 @@ def full_schema(schema: type[BaseModel]) -> str:
 
 
 def _without_titles(node: Any, *, names: bool = False) -> Any:
-    if isinstance(node, dict):
+    if is_object(node):
         return {
             key: _without_titles(value, names=not names and key in ("properties", "$defs"))
-            for key, value in node.items()  # pyright: ignore[reportUnknownVariableType]
+            for key, value in node.items()
             if names or key not in _DROPPED
         }
-    if isinstance(node, list):
-        return [_without_titles(item) for item in node]  # pyright: ignore[reportUnknownVariableType]
+    if is_array(node):
+        return [_without_titles(item) for item in node]
     return node
 
 
@@ -114,7 +115,6 @@ def texts(messages: Sequence[Mapping[str, Any]]) -> list[str]:
         content = message.get("content")
         if isinstance(content, str):
             found.append(content)
-        elif isinstance(content, list):
-            parts: list[Any] = content
-            found += [str(cast(dict[str, Any], part).get("text", "")) for part in parts if isinstance(part, dict)]
+        elif is_array(content):
+            found += [str(part.get("text", "")) for part in content if is_object(part)]
     return found

@@ -1,5 +1,19 @@
-"""Test tools for code that uses asyncmem."""
+"""Test tools for code that uses asyncmem: a scripted model, and a provider on loopback."""
 
+from .refusals import FAILURES, FORMAT_REFUSALS, TOOL_REFUSALS, Answer
 from .scripted import ScriptedModel, ScriptError, Step, tool_reply
+from .simulator import Behaviour, ProviderSimulator, Received
 
-__all__ = ["ScriptError", "ScriptedModel", "Step", "tool_reply"]
+__all__ = [
+    "FAILURES",
+    "FORMAT_REFUSALS",
+    "TOOL_REFUSALS",
+    "Answer",
+    "Behaviour",
+    "ProviderSimulator",
+    "Received",
+    "ScriptError",
+    "ScriptedModel",
+    "Step",
+    "tool_reply",
+]
