@@ -18,7 +18,7 @@ _URI_FIXTURES = ("server_uri", "replica_set_uri", "standalone_uri", "embedded_ur
 
 _PACKAGE = str(Path(asyncmem.__file__).parent) + os.sep
 # Blocks the loop in places that only its authors can mend; asyncmem's own calls around it are still watched.
-_MAY_BLOCK = tuple(f"{os.sep}site-packages{os.sep}{name}{os.sep}" for name in ("litellm", "openai", "tiktoken"))
+_MAY_BLOCK = tuple(f"{os.sep}site-packages{os.sep}{name}{os.sep}" for name in ("litellm", "openai", "pymongo", "tiktoken"))
 
 
 @pytest.fixture(scope="session")

@@ -4,9 +4,11 @@ import os
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
+import anyio.to_thread
 import pymongo
 import pymongo.database
 from bson.codec_options import CodecOptions
@@ -80,14 +82,14 @@ async def _resolve(db: object, settings: Settings) -> tuple[Database, Callable[[
         case str() if db == "embedded" or db.startswith("embedded:"):
             return await _embedded(db.removeprefix("embedded").removeprefix(":"), settings)
         case str() if db.startswith(("mongodb://", "mongodb+srv://")):
-            client = _client(db)
+            client = await _client(host=db)
             return _default_database(client), client.close
         case AsyncDatabase():
             return cast("Database", db), _nothing
         case AsyncMongoClient():
             return _default_database(cast("AsyncMongoClient[Row]", db)), _nothing
         case _ if type(db).__module__.split(".")[0] == "motor":
-            client, database = _from_motor(db)
+            client, database = await _from_motor(db)
             return database, client.close
         case str():
             raise ConfigurationError(f"db= is a str that is neither a MongoDB URI nor 'embedded': {CHOICES}")
@@ -97,7 +99,7 @@ async def _resolve(db: object, settings: Settings) -> tuple[Database, Callable[[
 
 async def _embedded(path: str, settings: Settings) -> tuple[Database, Callable[[], Awaitable[None]]]:
     server = await open_embedded(Path(path) if path else None, timeout=settings.open_timeout + _BOOT)
-    client = _client(server.uri)
+    client = await _client(host=server.uri)
 
     async def close() -> None:
         await client.close()
@@ -106,9 +108,11 @@ async def _embedded(path: str, settings: Settings) -> tuple[Database, Callable[[
     return _default_database(client), close
 
 
-def _client(uri: str, **options: Any) -> AsyncMongoClient[Row]:
+async def _client(**options: Any) -> AsyncMongoClient[Row]:
+    """A client of our own, made in a worker thread: making one reads files (certificates, container marks)."""
+    make = partial(AsyncMongoClient[Row], **options, driver=DriverInfo("asyncmem"))
     with translated():
-        return AsyncMongoClient(uri, driver=DriverInfo("asyncmem"), **options)
+        return await anyio.to_thread.run_sync(make)
 
 
 def _default_database(client: AsyncMongoClient[Row]) -> Database:
@@ -121,7 +125,7 @@ def _default_database(client: AsyncMongoClient[Row]) -> Database:
         ) from None
 
 
-def _from_motor(db: Any) -> tuple[AsyncMongoClient[Row], Database]:
+async def _from_motor(db: Any) -> tuple[AsyncMongoClient[Row], Database]:
     """A PyMongo client with the options of a Motor client. Motor's own can't serve Beanie 2."""
     delegate: Any = getattr(db, "delegate", None)
     given = isinstance(delegate, pymongo.database.Database)
@@ -130,8 +134,7 @@ def _from_motor(db: Any) -> tuple[AsyncMongoClient[Row], Database]:
     if not isinstance(options, dict):
         raise ConfigurationError(f"a Motor {type(db).__name__} of this version can't be taken over: {CHOICES}")
     kept: dict[str, Any] = {k: v for k, v in cast("dict[str, Any]", options).items() if k != "driver"}
-    with translated():
-        client: AsyncMongoClient[Row] = AsyncMongoClient(driver=DriverInfo("asyncmem"), **kept)
+    client = await _client(**kept)
     if sync is delegate:
         return client, _default_database(client)
     database = client.get_database(

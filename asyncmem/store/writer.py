@@ -214,7 +214,7 @@ class Writer:
         return await self._restore(departed, values)
 
     async def _restore(self, departed: Row, values: Mapping[str, Any]) -> UserMemory:
-        old: Row = {**departed["row"], "revision": departed["revision"]}
+        old: Row = {**departed["row"], "revision": departed["revision"], "updated_at": None}
         now = self._core.now()
         row = revised(old, {**values, "updated_at": now}, now, "revert")
         assert row is not None, "updated_at differs"
