@@ -2,23 +2,29 @@
 
 import inspect
 import os
+import shutil
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import anyio
 import pytest
 from blockbuster import BlockBuster
 
 import asyncmem
+from asyncmem.store.embedded import open_embedded
+from asyncmem.store.embedded_folder import Folder
 
-from .servers import Credentials, MongodServer, drop_database, running_mongod, running_secantus
+from .servers import Credentials, MongodServer, drop_database, running_mongod, server_folder
 
 SERVER_KINDS = ("replica_set", "standalone", "embedded")
 _URI_FIXTURES = ("server_uri", "replica_set_uri", "standalone_uri", "embedded_uri")
 
 _PACKAGE = str(Path(asyncmem.__file__).parent) + os.sep
 # Blocks the loop in places that only its authors can mend; asyncmem's own calls around it are still watched.
-_MAY_BLOCK = tuple(f"{os.sep}site-packages{os.sep}{name}{os.sep}" for name in ("litellm", "openai", "pymongo", "tiktoken"))
+_MAY_BLOCK = tuple(
+    f"{os.sep}site-packages{os.sep}{name}{os.sep}" for name in ("litellm", "openai", "pymongo", "tiktoken")
+)
 
 
 @pytest.fixture(scope="session")
@@ -90,9 +96,17 @@ def auth_server() -> Iterator[MongodServer]:
 
 @pytest.fixture(scope="session")
 def embedded_uri() -> Iterator[str]:
-    """The embedded server that needs no MongoDB: SecantusDB."""
-    with running_secantus() as uri:
-        yield uri
+    """An embedded server, on the engine that is no MongoDB: SecantusDB."""
+    root = server_folder()
+    folder = Folder(root)
+    folder.prepare()
+    folder.config_file.write_text("[storage]\nttl_sweep_seconds = 1.0\n")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ASYNCMEM_EMBEDDED_ENGINE", "secantus")
+        server = anyio.run(open_embedded, root)
+    yield server.uri
+    anyio.run(server.release)
+    shutil.rmtree(root)
 
 
 @pytest.fixture(params=SERVER_KINDS, scope="session")

@@ -1,6 +1,7 @@
 """Real MongoDB servers for the tests: started where and when a test needs one, gone when the session ends."""
 
 import os
+import random
 import shutil
 import signal
 import socket
@@ -106,10 +107,14 @@ def find_mongod() -> str:
 
 
 def free_port() -> int:
-    """A loopback port that was free a moment ago."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
+    """A loopback port that was free a moment ago, and that no outgoing connection can take meanwhile."""
+    while True:
+        port = random.randrange(20_000, 32_000)
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
         return port
 
 
@@ -245,31 +250,6 @@ def _wait_for_primary(client: "MongoClient[dict[str, object]]") -> None:
         if time.monotonic() > deadline:
             raise ServerError("mongod did not become primary")
         time.sleep(0.01)
-
-
-@contextmanager
-def running_secantus() -> Iterator[str]:
-    """The address of a SecantusDB of one's own; killed and its files removed afterwards."""
-    folder = server_folder()
-    port = free_port()
-    config = folder / "secantusd.toml"
-    config.write_text("[storage]\nttl_sweep_seconds = 1.0\n")
-    command = [
-        *(sys.executable, "-I", "-S", "-c", _DIE_WITH_PARENT, str(os.getpid())),
-        *(sys.executable, "-m", "secantus", "--config", str(config)),
-        *("--port", str(port), "--storage-path", str(folder / "data"), "--log-level", "ERROR"),
-    ]
-    process = subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
-    try:
-        if not _wait_for_port(process, port):
-            raise ServerError(f"SecantusDB ended with {process.returncode}")
-        yield f"mongodb://127.0.0.1:{port}/?directConnection=true"
-    finally:
-        process.kill()
-        process.wait()
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def drop_database(uri: str, name: str) -> None:
