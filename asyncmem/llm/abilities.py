@@ -19,6 +19,7 @@ class Ability:
 
     Attributes:
         tier: the step of the ladder it takes; ``None`` when nothing was learned.
+        loose: the same for schemas that plain JSON schema can't say: these begin at JSON mode.
         proven: steps that gave a value.
         tools: whether it takes tools; ``None`` when nothing was learned.
         dropped: parameters that it refuses.
@@ -28,6 +29,7 @@ class Ability:
     """
 
     tier: Tier | None = None
+    loose: Tier | None = None
     proven: tuple[Tier, ...] = ()
     tools: bool | None = None
     dropped: tuple[str, ...] = ()
@@ -37,6 +39,11 @@ class Ability:
 
 
 _NOTHING = Ability()
+
+
+def lower(one: Tier, other: Tier) -> Tier:
+    """The lower of two steps."""
+    return one if TIERS.index(one) > TIERS.index(other) else other
 
 
 class Abilities:
@@ -78,6 +85,7 @@ class Abilities:
         for row in rows:
             self._known[str(row["model"]), str(row["api_base"])] = Ability(
                 tier=row["tier"],
+                loose=row["loose"],
                 proven=tuple(row["proven"]),
                 tools=row["tools"],
                 dropped=tuple(row["dropped"]),

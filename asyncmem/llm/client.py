@@ -13,7 +13,8 @@ from asyncmem.settings import LLMSettings
 from .abilities import SHARED, Abilities
 from .chat import ChatModel, ChatReply, ChatRequest
 from .failures import Failure
-from .ladder import Climb, Context, Flow, Structured
+from .flows import Context, Flow
+from .ladder import Climb, Structured
 from .provider import CallFailed, Completion, Router, to_model
 
 T = TypeVar("T", bound=BaseModel)

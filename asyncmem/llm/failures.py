@@ -1,6 +1,5 @@
 """Foreign exceptions turned into facts, and facts into errors of ours: scrubbed, with nothing chained."""
 
-import re
 import traceback
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,116 +22,8 @@ from asyncmem.errors import (
     ModelUnreachableError,
 )
 
-CLASSES: Mapping[str, type[ModelError]] = {
-    "APIConnectionError": ModelUnavailableError,  # litellm's catch-all: whatever broke inside it is one
-    "APIError": ModelUnavailableError,
-    "APIRemovedInV1": ModelRequestError,
-    "APIResponseValidationError": ModelUnavailableError,
-    "APIStatusError": ModelUnavailableError,
-    "APITimeoutError": ModelTimeoutError,
-    "APIUserAbortError": ModelUnavailableError,
-    "APIWebSocketConnectionError": ModelUnavailableError,
-    "AuthenticationError": ModelAuthenticationError,
-    "BadGatewayError": ModelUnavailableError,
-    "BadRequestError": ModelRequestError,
-    "BaseLLMException": ModelUnavailableError,
-    "BlockedPiiEntityError": ModelRefusedError,
-    "BudgetExceededError": ModelQuotaError,
-    "CallerCredentialAuthenticationError": ModelAuthenticationError,
-    "CallerCredentialRateLimitError": ModelRateLimitError,
-    "ConflictError": ModelUnavailableError,
-    "ConnectionError": ModelUnreachableError,
-    "ContentFilterFinishReasonError": ModelRefusedError,
-    "ContentPolicyViolationError": ModelRefusedError,
-    "ContextWindowExceededError": ContextTooLongError,
-    "EndpointNotSupportedByModelError": ModelRequestError,
-    "GuardrailInterventionNormalStringError": ModelRefusedError,
-    "GuardrailRaisedException": ModelRefusedError,
-    "ImageFetchError": ModelRequestError,
-    "InternalServerError": ModelUnavailableError,
-    "InvalidRequestError": ModelRequestError,
-    "InvalidWebhookSignatureError": ModelRequestError,
-    "JSONSchemaValidationError": ModelUnavailableError,
-    "LengthFinishReasonError": ModelUnavailableError,
-    "LiteLLMUnknownProvider": ModelNotFoundError,
-    "MalformedRequestFieldError": ModelRequestError,
-    "MidStreamFallbackError": ModelUnavailableError,
-    "MissingStreamClassError": ModelRequestError,
-    "MockException": ModelUnavailableError,
-    "ModelNotMappedError": ModelNotFoundError,
-    "ModifyResponseException": ModelRefusedError,
-    "MutuallyExclusiveAuthError": ModelAuthenticationError,
-    "NotFoundError": ModelNotFoundError,
-    "OAuthError": ModelAuthenticationError,
-    "OpenAIError": ModelUnavailableError,
-    "PaymentRequiredError": ModelQuotaError,
-    "PermissionDeniedError": ModelAuthenticationError,
-    "RateLimitError": ModelRateLimitError,
-    "RejectedRequestError": ModelRefusedError,
-    "RouterRateLimitError": ModelRateLimitError,
-    "RouterRateLimitErrorBasic": ModelRateLimitError,
-    "SensitiveDataRouteException": ModelRefusedError,
-    "ServiceUnavailableError": ModelUnavailableError,
-    "StreamAlreadyConsumed": ModelRequestError,
-    "SubjectTokenProviderError": ModelAuthenticationError,
-    "Timeout": ModelTimeoutError,
-    "TimeoutError": ModelTimeoutError,
-    "UnprocessableEntityError": ModelRequestError,
-    "UnsupportedEndpointError": ModelRequestError,
-    "UnsupportedParamsError": ModelRequestError,
-    "VectorStoreSearchError": ModelRequestError,
-    "WebSocketConnectionClosedError": ModelUnavailableError,
-    "WebSocketQueueFullError": ModelUnavailableError,
-    "_AmbiguousModuleClientUsageError": ModelRequestError,
-}
-"""What each exception of litellm and openai is, where neither status nor text says more."""
-
-_STATUSES: Mapping[int, type[ModelError]] = {
-    400: ModelRequestError,
-    401: ModelAuthenticationError,
-    402: ModelQuotaError,
-    403: ModelAuthenticationError,
-    404: ModelNotFoundError,
-    408: ModelTimeoutError,
-    415: ModelRequestError,
-    422: ModelRequestError,
-    429: ModelRateLimitError,
-}
-
-_NO_KEY = re.compile(
-    r"missing credentials|no api[_ -]?key|no credentials|unable to locate credentials"
-    r"|api[_ -]?key.{0,40}(missing|not set|required|must be set|is none)|missing.{0,20}api[_ -]?key"
-    r"|(?:did not|didn't) provide.{0,12}api key",
-    re.IGNORECASE,
-)
-_BAD_KEY = re.compile(
-    r"(incorrect|invalid|expired|revoked|bad).{0,12}api[_ -]?key|api[_ -]?key not valid", re.IGNORECASE
-)
-_NO_CREDIT = re.compile(
-    r"insufficient[_ ](quota|balance|credit|funds)|exceeded your current quota|billing|credit balance"
-    r"|out of credit|payment required|more credits",
-    re.IGNORECASE,
-)
-_TOO_LONG = re.compile(
-    r"context[_ ](length|window|size)|maximum context|too many (input )?tokens|prompt is too long"
-    r"|reduce the length|exceeds? the (available|maximum).{0,20}(context|tokens)|input (length|is too long)",
-    re.IGNORECASE,
-)
-_REFUSED = re.compile(
-    r"content.{0,14}(policy|filter|management)|safety (system|setting|reason|filter)|responsible ai|guardrail",
-    re.IGNORECASE,
-)
-_NO_MODEL = re.compile(
-    r"(model|deployment)\b.{0,80}(not exist|not found|no such|unknown|invalid)|(invalid|unknown|no such) model"
-    r"|llm provider not provided|model_not_found|decommissioned",
-    re.IGNORECASE,
-)
-_UNREACHABLE = re.compile(
-    r"connection error|connection refused|cannot connect|connect call failed|name or service not known"
-    r"|temporary failure in name resolution|nodename nor servname|all connection attempts failed"
-    r"|network is unreachable",
-    re.IGNORECASE,
-)
+from .causes import CLASSES, cause
+from .scrubbing import scrub, without_echo
 
 _ADVICE: Mapping[type[ModelError], str] = {
     ModelKeyMissingError: "No API key is configured: set the provider's environment variable (such as"
@@ -154,16 +45,6 @@ _ADVICE: Mapping[type[ModelError], str] = {
 
 _RETRYABLE = (ModelRateLimitError, ModelUnavailableError, ModelTimeoutError)
 
-_SECRETS = re.compile(
-    r"(?:sk|pk|rk|gsk|xai|hf|r8|nvapi|key|tok)[-_][-_A-Za-z0-9.*]{6,}|AIza[-_A-Za-z0-9]{8,}"
-    r"|(?:AKIA|ASIA)[A-Z0-9]{8,}"
-    r"|eyJ[-_A-Za-z0-9.]{12,}|(?:bearer|basic)\s+[^\s,;'\"]+"
-    r"|(?:authorization|x-api-key|api[_-]key|x-goog-api-key)['\"]?\s*[:=]\s*['\"]?[^\s,;'\"}]+|://[^/\s@]+:[^/\s@]+@",
-    re.IGNORECASE,
-)
-MAX_DETAIL = 300
-"""Characters of a provider's own words that an error shows."""
-
 
 @dataclass(frozen=True, slots=True)
 class Failure:
@@ -171,7 +52,7 @@ class Failure:
 
     Attributes:
         name: class of the exception.
-        kind: what an exception of that class is, where neither status nor text says more.
+        known: the nearest class of it that ``CLASSES`` knows; empty when it knows none.
         status: HTTP status, if there was one.
         text: its words and its body's. They may hold a key or a prompt: never shown unscrubbed.
         retry_after: seconds the provider asked to wait.
@@ -181,7 +62,7 @@ class Failure:
 
     name: str
     status: int | None = None
-    kind: type[ModelError] | None = None
+    known: str = ""
     text: str = field(default="", repr=False)
     retry_after: float | None = None
     where: str = ""
@@ -192,15 +73,16 @@ class Failure:
         """The facts of an exception, whoever raised it."""
         if isinstance(error, ModelError):
             own = type(error)
-            return cls(own.__name__, error.status, own, str(error), error.retry_after, error=error)
-        status, kind = _status(error), _kind(error)
-        where = _where(error) if status is None and kind is None else ""
-        return cls(type(error).__name__, status, kind, _words(error), _retry_after(error), where)
+            return cls(own.__name__, error.status, "", str(error), error.retry_after, error=error)
+        status = _status(error)
+        known = next((c.__name__ for c in type(error).__mro__ if c.__name__ in CLASSES), "")
+        where = "" if known or status is not None else _where(error)
+        return cls(type(error).__name__, status, known, _words(error), _retry_after(error), where)
 
-
-def _kind(error: BaseException) -> type[ModelError] | None:
-    names = (cls.__name__ for cls in type(error).__mro__)
-    return next((CLASSES[name] for name in names if name in CLASSES), None)
+    @property
+    def cause(self) -> type[ModelError]:
+        """Which error of ours it is."""
+        return type(self.error) if self.error is not None else cause(self.known, self.status, self.text)
 
 
 def _status(error: BaseException) -> int | None:
@@ -246,74 +128,6 @@ def _seconds(value: str) -> float | None:
         return None
 
 
-def error_class(failure: Failure) -> type[ModelError]:
-    """Which error of ours the failure is."""
-    named = failure.kind
-    if failure.error is not None:
-        return type(failure.error)
-    if named in (ContextTooLongError, ModelRefusedError, ModelQuotaError):
-        return named
-    if _NO_KEY.search(failure.text):
-        return ModelKeyMissingError
-    by_status = _by_status(failure)
-    return by_status or named or ModelUnavailableError
-
-
-def _by_status(failure: Failure) -> type[ModelError] | None:
-    text, status = failure.text, failure.status
-    if status in (401, 403) or failure.name in ("AuthenticationError", "PermissionDeniedError"):
-        return ModelQuotaError if _NO_CREDIT.search(text) else ModelAuthenticationError
-    if status in (400, 404, 413, 415, 422):
-        return _refusal(text, status)
-    if status == 429:
-        return ModelQuotaError if _NO_CREDIT.search(text) else ModelRateLimitError
-    if _UNREACHABLE.search(text):
-        return ModelUnreachableError
-    return _STATUSES.get(status) if status is not None else None
-
-
-def _refusal(text: str, status: int) -> type[ModelError]:
-    kinds = (
-        (_TOO_LONG, ContextTooLongError),
-        (_REFUSED, ModelRefusedError),
-        (_BAD_KEY, ModelAuthenticationError),
-        (_NO_CREDIT, ModelQuotaError),
-        (_NO_MODEL, ModelNotFoundError),
-    )
-    found = next((kind for pattern, kind in kinds if pattern.search(text)), None)
-    return found or (ModelNotFoundError if status == 404 else ModelRequestError)
-
-
-def scrub(text: str, secrets: Sequence[str] = (), limit: int = MAX_DETAIL) -> str:
-    """The text on one line without keys, headers and passwords, cut to ``limit`` characters."""
-    for secret in secrets:
-        if len(secret) >= 4:
-            text = text.replace(secret, "***")
-    plain = " ".join(_SECRETS.sub("***", text).split())
-    return plain if len(plain) <= limit else plain[: limit - 1] + "…"
-
-
-def without_echo(text: str, prompt: Sequence[str], width: int = 16) -> str:
-    """The text without any run of ``width`` characters or more that stands in the prompt too.
-
-    Some servers answer a request that they refuse with the request itself.
-    """
-    told = " ".join(" ".join(prompt).split())
-    kept: list[str] = []
-    at = 0
-    while at < len(text):
-        end = at + width
-        if end > len(text) or text[at:end] not in told:
-            kept.append(text[at])
-            at += 1
-            continue
-        while end < len(text) and text[at : end + 1] in told:
-            end += 1
-        kept.append("…")
-        at = end
-    return "".join(kept)
-
-
 def to_error(
     failure: Failure,
     model: str,
@@ -321,14 +135,15 @@ def to_error(
     secrets: Sequence[str] = (),
     prompt: Sequence[str] = (),
     kind: type[ModelError] | None = None,
+    hint: str = "",
 ) -> ModelError:
     """The error to raise: what happened, what to do, and the provider's words without keys and prompts."""
-    if failure.error is not None and kind is None:
+    cls = kind or failure.cause
+    if isinstance(failure.error, cls):
         return failure.error
-    cls = kind or error_class(failure)
     where = f" (raised at {failure.where})" if failure.where else ""
     words = without_echo(scrub(failure.text.partition("failed_generation")[0], secrets), prompt)
-    message = f"{model}: {_ADVICE[cls]}. [{failure.name}{where}: {words}]"
+    message = f"{model}: {_ADVICE[cls]}{hint and ': '}{hint}. [{failure.name}{where}: {words}]"
     return cls(
         message,
         model=model,

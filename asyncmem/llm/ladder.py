@@ -1,8 +1,6 @@
 """The ladder, from messages and a schema to a validated value. Pure policy: it yields requests, others send."""
 
-import logging
-import random
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
@@ -16,36 +14,20 @@ from asyncmem.errors import (
     ModelUnavailableError,
     StructuredOutputError,
 )
-from asyncmem.settings import LLMSettings
 from asyncmem.types import Tier, Usage
 
-from .abilities import TIERS, Abilities
+from .abilities import TIERS, lower
 from .chat import ChatReply, ChatRequest, WireMessage
-from .failures import Failure, to_error
+from .failures import Failure
+from .flows import Context, Flow, Patience, Send, sent_parameters
 from .parsing import Reading, read_value
 from .schemas import plain_schema, texts, with_schema
 from .verdicts import Drop, Fatal, NoTools, Retry, StepDown, judge
 
-log = logging.getLogger("asyncmem.llm")
 T = TypeVar("T", bound=BaseModel)
-R = TypeVar("R")
 
-MAX_PAUSE = 8.0
-"""Seconds between two tries, unless the provider asks for more."""
 _MORE_TOKENS = 4
 _MAX_QUOTED = 4_000
-
-
-@dataclass(frozen=True, slots=True)
-class Send:
-    """Send this request, after so many seconds."""
-
-    request: ChatRequest
-    after: float = 0.0
-
-
-Flow = Generator[Send, ChatReply | Failure, R]
-"""A conversation with a model as a generator: it yields requests, is sent what came, and returns its result."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,104 +50,6 @@ class Structured(Generic[T]):
 
 
 @dataclass(slots=True)
-class Context:
-    """What every flow of one model needs to know.
-
-    Attributes:
-        name: the model's name.
-        key: name and address, under which its abilities are kept.
-        settings: how models are called.
-        abilities: what was learned.
-        left: seconds until the deadline.
-        jitter: a random number from 0 to 1.
-    """
-
-    name: str
-    key: tuple[str, str]
-    settings: LLMSettings
-    abilities: Abilities
-    left: Callable[[], float]
-    jitter: Callable[[], float] = random.random
-
-    def learn(self, why: str, /, **found: Any) -> None:
-        """Remember it, and say so once."""
-        if self.abilities.learn(self.key, **found):
-            log.info("%s: %s (%s)", self.name, ", ".join(f"{k}={v!r}" for k, v in found.items()), why)
-
-    def secrets(self) -> list[str]:
-        """The keys that no text of ours may show."""
-        key = self.settings.api_key
-        headers: Any = self.settings.extra.get("extra_headers") or {}
-        named = [str(v) for k, v in self.settings.extra.items() if "key" in k or "secret" in k or "token" in k]
-        return [*([key.get_secret_value()] if key else []), *map(str, dict(headers).values()), *named]
-
-    def request(self, messages: list[WireMessage], max_tokens: int, **more: Any) -> ChatRequest:
-        """A request with the settings' parameters, those left out that the model refuses."""
-        ability = self.abilities.get(self.key)
-        given: dict[str, Any] = {
-            "temperature": self.settings.temperature,
-            "seed": self.settings.seed,
-            "max_tokens": max_tokens,
-        }
-        extra = dict(self.settings.extra)
-        for old, new in ability.renamed:
-            if old in given and new not in ability.dropped:
-                extra[new] = given[old]
-        gone = {*ability.dropped, *(old for old, _ in ability.renamed)}
-        return ChatRequest(
-            messages=messages,
-            timeout=max(0.01, min(self.settings.timeout, self.left())),
-            extra={name: value for name, value in extra.items() if name not in gone},
-            **{name: value for name, value in given.items() if name not in gone},
-            **more,
-        )
-
-    def drop(self, names: Sequence[str]) -> None:
-        """Remember that the model refuses these parameters: ``max_tokens`` first under its newer name."""
-        ability = self.abilities.get(self.key)
-        dropped, renamed = set(ability.dropped), dict(ability.renamed)
-        for name in names:
-            if name == "max_tokens" and name not in renamed:
-                renamed[name] = "max_completion_tokens"
-            else:
-                dropped.add(name)
-        self.learn(
-            f"it refuses {', '.join(names)}",
-            dropped=tuple(sorted(dropped)),
-            renamed=tuple(sorted(renamed.items())),
-        )
-
-
-def sent_parameters(request: ChatRequest) -> set[str]:
-    """Names of the parameters that go with a request."""
-    given = {n for n in ("max_tokens", "temperature", "seed") if getattr(request, n) is not None}
-    return given | set(request.extra)
-
-
-@dataclass(slots=True)
-class Patience:
-    """Retries of one operation: how many are left, and how long to wait."""
-
-    context: Context
-    tries: int = 0
-
-    def pause(self, failure: Failure) -> float | None:
-        """Seconds to wait before the next try; ``None`` when there is to be none.
-
-        ``Retry-After`` where the provider gave it, else 0.5, 1, 2 … seconds, a quarter more or less, so that many
-        callers don't come back at once; never past the deadline.
-        """
-        if self.tries >= self.context.settings.retries:
-            return None
-        grown = min(MAX_PAUSE, 0.5 * 2**self.tries) * (0.75 + self.context.jitter() / 2)
-        pause = grown if failure.retry_after is None else failure.retry_after
-        if pause >= self.context.left():
-            return None
-        self.tries += 1
-        return pause
-
-
-@dataclass(slots=True)
 class Climb(Generic[T]):
     """One way up and down the ladder."""
 
@@ -174,6 +58,7 @@ class Climb(Generic[T]):
     schema: type[T]
     max_tokens: int
     tier: Tier = field(init=False)
+    loose: bool = field(init=False)
     patience: Patience = field(init=False)
     usage: Usage = field(default_factory=Usage)
     pause: float = 0.0
@@ -187,22 +72,34 @@ class Climb(Generic[T]):
 
     def __post_init__(self) -> None:
         self.patience = Patience(self.context)
+        self.loose = plain_schema(self.schema) is None
         self.tier = self._start()
 
     def _start(self) -> Tier:
         """Pinned, or learned, or the best; a schema that plain JSON schema can't say starts at JSON mode."""
         pinned = self.context.settings.tier
-        strict = plain_schema(self.schema) is None
         if pinned is not None:
-            if strict and TIERS.index(pinned) < 2:
+            if self.loose and TIERS.index(pinned) < 2:
                 raise ConfigurationError(
                     f"{self.schema.__name__} refers to itself, has a union of objects or free keys: the tier"
                     f" {pinned!r} can't express it. Use LLMSettings(tier='json_object') or None"
                 )
             return pinned
-        learned = self.context.abilities.get(self.context.key).tier
-        start: Tier = learned or ("json_object" if self.context.name.startswith("deepseek/") else "native")
-        return "json_object" if strict and TIERS.index(start) < 2 else start
+        # litellm's own list says that DeepSeek takes a JSON schema; its API answers with a 400
+        best: Tier = "json_object" if self.loose or self.context.name.startswith("deepseek/") else "native"
+        if self.loose and self._learned() is None:
+            self.context.learn(f"plain JSON schema can't say {self.schema.__name__}", loose=best)
+        return self._learned() or best
+
+    def _learned(self) -> Tier | None:
+        ability = self.context.abilities.get(self.context.key)
+        return ability.loose if self.loose else ability.tier
+
+    def _learn(self, why: str, tier: Tier) -> None:
+        """Remember a step for schemas of this kind, unless a lower one was learned meanwhile."""
+        known = self._learned()
+        if known is None or TIERS.index(known) < TIERS.index(tier):
+            self.context.learn(why, **{"loose" if self.loose else "tier": tier})
 
     def run(self) -> Flow[Structured[T]]:
         """The flow.
@@ -261,24 +158,19 @@ class Climb(Generic[T]):
 
     def _step_down(self, verdict: StepDown, failure: Failure) -> None:
         if self.context.settings.tier is not None:
-            raise self._error(failure, ModelRequestError)
+            raise self._error(failure, ModelRequestError, f"LLMSettings(tier={self.tier!r}) pins what it refuses")
         self.first = self.first or failure
         if verdict.certain:
-            learned = self.context.abilities.get(self.context.key).tier
-            if learned is None or TIERS.index(learned) < TIERS.index(verdict.to):
-                self.context.learn(f"it refused {self.tier}", tier=verdict.to)
-        else:
-            self.tentative = True
-        self.tier = verdict.to
+            self._learn(f"it refused {self.tier}", verdict.to)
+        self.tentative = self.tentative or not verdict.certain
+        self.tier = lower(verdict.to, self._learned() or verdict.to)
 
-    def _error(self, failure: Failure, kind: type[ModelError]) -> ModelError:
+    def _error(self, failure: Failure, kind: type[ModelError], hint: str = "") -> ModelError:
         """The error; of a chain that began with a refusal, the first one says more than the last."""
         told = failure
         if self.first is not None and kind is ModelRequestError:
             told = self.first
-        return to_error(
-            told, self.context.name, secrets=self.context.secrets(), prompt=texts(self.messages), kind=kind
-        )
+        return self.context.error(told, texts(self.messages), kind, hint)
 
     # -- a call that was answered
 
@@ -314,11 +206,12 @@ class Climb(Generic[T]):
         return first or Reading(problem="the reply was empty")
 
     def _done(self, reading: Reading[T], value: T) -> Structured[T]:
-        ability = self.context.abilities.get(self.context.key)
-        pinned = self.context.settings.tier is not None
-        if not pinned:
-            learned = self.tier if self.tentative else ability.tier
-            self.context.learn("it worked", tier=learned, proven=tuple({*ability.proven, self.tier}))
+        if self.context.settings.tier is None:
+            if self.tentative and self.repairs < 2:  # by the second repair the tier is ours, not the model's
+                self._learn("it worked", self.tier)
+            ability = self.context.abilities.get(self.context.key)
+            proven = tuple(tier for tier in TIERS if tier in {*ability.proven, self.tier})
+            self.context.abilities.learn(self.context.key, proven=proven)
         return Structured(value, self.tier, self.usage, self.repairs, reading.partial)
 
     def _empty(self) -> None:

@@ -5,20 +5,21 @@ Pure, linear in the text, and bounded by a budget of tokens, since what it reads
 
 import json
 import re
+import sys
 from dataclasses import dataclass
 from typing import Any, TypeGuard
 
 MAX_DEPTH = 64
 """How deep arrays and objects may nest."""
 
-_BLANK = re.compile(r"(?:\s+|//[^\n]*|/\*.*?\*/|#[^\n]*)*+", re.DOTALL)
+_BLANK = re.compile(r"(?:\s+|//[^\n]*|/\*(?:(?!\*/).)*+(?:\*/|\Z)|#[^\n]*)*+", re.DOTALL)
 # possessive, so that hostile text can't make it go back
 _STRING = re.compile(
     r'"((?:[^"\\]|\\.)*+)"|\'((?:[^\'\\]|\\.)*+)\'|[“„]((?:[^”\\]|\\.)*+)”|‘((?:[^’\\]|\\.)*+)’', re.DOTALL
 )
 _NUMBER = re.compile(r"-?\d{1,400}(?:\.\d{1,400})?(?:[eE][+-]?\d{1,4})?(?![\w.])")
 _WORD = re.compile(r"[A-Za-z_$][\w$-]*+")
-_ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
+_ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|x[0-9a-fA-F]{2}|.)", re.DOTALL)
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
 _LITERALS = {"true": True, "false": False, "null": None, "none": None, "undefined": None, "nan": None}
 _QUOTES = "\"'“„‘"
@@ -50,17 +51,17 @@ class Cut(Exception):  # noqa: N818  a signal to the caller in the same room
 class Budget:
     """Tokens that may still be read."""
 
-    tokens: int = 50_000
+    tokens: int = 20_000
 
     def spend(self) -> None:
         """Take one token.
 
         Raises:
-            Broken: none is left.
+            Cut: none is left, as if the text ended here.
         """
         self.tokens -= 1
         if self.tokens < 0:
-            raise Broken
+            raise Cut
 
 
 class LenientReader:
@@ -77,11 +78,11 @@ class LenientReader:
 
         Raises:
             Broken: there is none.
-            Cut: the text ends inside it.
+            Cut: the text ends inside it, or it is larger or deeper than is read.
         """
         self._budget.spend()
         if depth > MAX_DEPTH:
-            raise Broken
+            raise Cut
         char = self._peek()
         if char == "{":
             return self._object(depth)
@@ -170,4 +171,6 @@ class LenientReader:
 
 def _unescape(hit: re.Match[str]) -> str:
     code = hit[1]
-    return chr(int(code[1:], 16)) if len(code) == 5 else _ESCAPES.get(code, code)
+    if len(code) == 1:
+        return _ESCAPES.get(code, code)
+    return chr(min(int(code[1:], 16), sys.maxunicode))

@@ -50,7 +50,8 @@ def _import_quietly() -> ModuleType:
     module.suppress_debug_info = True  # type: ignore[attr-defined]  # it prints banners to stdout at every error
     for name in _LOGGERS:
         logger = logging.getLogger(name)
-        logger.handlers = before[name]  # its own write to stderr, and every line a second time
+        # its own handlers write to stderr, and every line a second time; without any, Python's last resort would
+        logger.handlers = before[name] or [logging.NullHandler()]
         if logger.level == logging.NOTSET:
             logger.setLevel(logging.WARNING)  # below, it logs prompts
     return module

@@ -17,13 +17,14 @@ MAX_TEXT = 200_000
 _MAX_STARTS = 256
 _MAX_WORK = 2_000_000
 _MAX_UNWRAP = 3
+_MAX_PROBLEM = 600
 
 _THOUGHT = r"(?:think|thinking|thought|reasoning|reflection)"
 _THOUGHT_END = re.compile(rf"</{_THOUGHT}>|\[/THINK\]|◁/think▷", re.IGNORECASE)
 _THOUGHT_START = re.compile(rf"\s*(?:<{_THOUGHT}>|\[THINK\]|◁think▷)", re.IGNORECASE)
 _START = re.compile(r"[{\[]")
 _FENCE = re.compile(r"\A```[\w-]*\s*+(.*?)\s*+(?:```\s*+)?\Z", re.DOTALL)
-_SURROGATE = re.compile(r"[\ud800-\udfff]")
+_SURROGATE = re.compile(r"[\ud800-\udfff]|\\u[dD][89a-fA-F]")
 _JSON = json.JSONDecoder(strict=False)
 _SCHEMA_WORDS = frozenset(
     {"type", "items", "anyOf", "$ref", "enum", "properties", "description", "title", "allOf"}
@@ -58,22 +59,39 @@ def read_value(text: str, schema: type[T], *, salvage: bool = False) -> Reading[
         schema: what it must be.
         salvage: the reply was cut: keep the complete items of an unfinished list.
     """
-    plain = text[:MAX_TEXT].replace("\ufeff", "").strip()
+    try:
+        return _read(text[:MAX_TEXT].replace("\ufeff", "").strip(), schema, salvage=salvage)
+    except RecursionError:  # how deep is too deep depends on how deep the caller's own stack is
+        return Reading(problem="the reply nests too deep")
+
+
+def _read(plain: str, schema: type[T], *, salvage: bool) -> Reading[T]:
     whole = _decode(plain)
     if isinstance(whole, str):
         plain = whole.strip()
         whole = _decode(plain)
+    clean = _paired if _SURROGATE.search(plain) else _same
     if isinstance(whole, (dict, list)):
-        return _first([whole], schema, alone=True)
+        return _first([clean(whole)], schema, alone=True)
     answer = _after_thoughts(plain)
     if answer is None:
         return Reading(problem="the reply ended before it came to an answer")
     found, cut = _values(answer)
-    reading = _first(list(reversed(found)), schema, alone=_is_alone(answer))
+    reading = _first([clean(value) for value in reversed(found)], schema, alone=_is_alone(answer))
     if reading.value is None and salvage and isinstance(cut, (dict, list)) and cut:
-        rest = _first([cut], schema, alone=True)
+        rest = _first([clean(cut)], schema, alone=True)
         return Reading(rest.value, rest.problem, rest.value is not None)
     return reading
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _paired(value: Any) -> Any:
+    """The value with every half of a surrogate pair replaced: no encoding, so no store, can hold one."""
+    text = json.dumps(value, ensure_ascii=False)
+    return json.loads(text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
 
 
 def _decode(text: str) -> Any:
@@ -194,8 +212,6 @@ def _validate(value: dict[str, Any], schema: type[T]) -> Reading[T]:
         return Reading(schema.model_validate(value))
     except ValidationError as error:
         first = error
-    except RecursionError:
-        return Reading(problem="the object nests too deep")
     mended = _mend(value, first)
     if mended is not None:
         try:
@@ -203,7 +219,7 @@ def _validate(value: dict[str, Any], schema: type[T]) -> Reading[T]:
         except ValidationError as error:
             first = error
     lines = [f"{'.'.join(map(str, e['loc'])) or 'object'}: {e['msg']}" for e in _errors(first)[:5]]
-    return Reading(problem="; ".join(lines))
+    return Reading(problem="; ".join(lines)[:_MAX_PROBLEM])
 
 
 def _errors(error: ValidationError) -> list[Any]:
@@ -214,10 +230,9 @@ _REMOVE = object()
 
 
 def _mend(value: dict[str, Any], error: ValidationError) -> dict[str, Any] | None:
-    """The value with slips of the pen corrected that leave its meaning alone; ``None`` if there was none.
+    """The value with slips of the pen corrected, its meaning left alone; ``None`` if there was none.
 
-    An id as a number or as ``{"id": …}``, a list that is null or one lone item, nulls among strings, fields too
-    many, half of a surrogate pair.
+    An id as a number or as ``{"id": …}``, a list that is null or one lone item, nulls among strings, extra fields.
     """
     mended = json.loads(json.dumps(value))
     done = False
@@ -244,8 +259,6 @@ def _better(kind: str, given: Any, loc: tuple[int | str, ...]) -> tuple[Any] | N
             return (str(given),)
         case "string_type", {"id": (str() | int()) as only}:
             return (str(only),)
-        case "string_unicode", str():
-            return (_SURROGATE.sub("\ufffd", given),)
         case _:
             return None
 

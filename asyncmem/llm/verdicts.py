@@ -20,7 +20,7 @@ from asyncmem.errors import (
 from asyncmem.types import Tier
 
 from .abilities import TIERS
-from .failures import Failure, error_class
+from .failures import Failure
 
 PARAMETERS = (
     "max_completion_tokens",
@@ -107,7 +107,7 @@ def judge(failure: Failure, tier: Tier, *, proven: bool, sent: Collection[str], 
         sent: names of the parameters that went with the call.
         tools: the call offered tools.
     """
-    kind = error_class(failure)
+    kind = failure.cause
     if failure.error is not None and failure.error.retryable:
         return Retry(kind)
     if failure.name == "UnsupportedParamsError" and (local := _unsupported(failure, tier, sent, tools=tools)):

@@ -1,0 +1,134 @@
+"""What every conversation with a model shares: requests as values, parameters, retries. Pure: nothing is awaited."""
+
+import logging
+import random
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from asyncmem.errors import ModelError
+from asyncmem.settings import LLMSettings
+
+from .abilities import Abilities
+from .chat import ChatReply, ChatRequest, WireMessage
+from .failures import Failure, to_error
+
+log = logging.getLogger("asyncmem.llm")
+R = TypeVar("R")
+
+MAX_PAUSE = 8.0
+"""Seconds between two tries, unless the provider asks for more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """Send this request, after so many seconds."""
+
+    request: ChatRequest
+    after: float = 0.0
+
+
+Flow = Generator[Send, ChatReply | Failure, R]
+"""A conversation with a model as a generator: it yields requests, is sent what came, and returns its result."""
+
+
+@dataclass(slots=True)
+class Context:
+    """What every flow of one model needs to know.
+
+    Attributes:
+        name: the model's name.
+        key: name and address, under which its abilities are kept.
+        settings: how models are called.
+        abilities: what was learned.
+        left: seconds until the deadline.
+        jitter: a random number from 0 to 1.
+    """
+
+    name: str
+    key: tuple[str, str]
+    settings: LLMSettings
+    abilities: Abilities
+    left: Callable[[], float]
+    jitter: Callable[[], float] = random.random
+
+    def learn(self, why: str, /, **found: Any) -> None:
+        """Remember it, and say so once."""
+        if self.abilities.learn(self.key, **found):
+            log.info("%s: %s (%s)", self.name, ", ".join(f"{k}={v!r}" for k, v in found.items()), why)
+
+    def secrets(self) -> list[str]:
+        """The keys that no text of ours may show."""
+        key = self.settings.api_key
+        headers: Any = self.settings.extra.get("extra_headers") or {}
+        named = [str(v) for k, v in self.settings.extra.items() if "key" in k or "secret" in k or "token" in k]
+        return [*([key.get_secret_value()] if key else []), *map(str, dict(headers).values()), *named]
+
+    def error(self, failure: Failure, prompt: Sequence[str], kind: type[ModelError], hint: str = "") -> ModelError:
+        """The error to raise, without keys and without the prompt."""
+        return to_error(failure, self.name, secrets=self.secrets(), prompt=prompt, kind=kind, hint=hint)
+
+    def request(self, messages: list[WireMessage], max_tokens: int, **more: Any) -> ChatRequest:
+        """A request with the settings' parameters, those left out that the model refuses."""
+        ability = self.abilities.get(self.key)
+        given: dict[str, Any] = {
+            "temperature": self.settings.temperature,
+            "seed": self.settings.seed,
+            "max_tokens": max_tokens,
+        }
+        extra = dict(self.settings.extra)
+        for old, new in ability.renamed:
+            if old in given and new not in ability.dropped:
+                extra[new] = given[old]
+        gone = {*ability.dropped, *(old for old, _ in ability.renamed)}
+        return ChatRequest(
+            messages=messages,
+            timeout=max(0.01, min(self.settings.timeout, self.left())),
+            extra={name: value for name, value in extra.items() if name not in gone},
+            **{name: value for name, value in given.items() if name not in gone},
+            **more,
+        )
+
+    def drop(self, names: Sequence[str]) -> None:
+        """Remember that the model refuses these parameters: ``max_tokens`` first under its newer name."""
+        ability = self.abilities.get(self.key)
+        dropped, renamed = set(ability.dropped), dict(ability.renamed)
+        for name in names:
+            if name == "max_tokens" and name not in renamed:
+                renamed[name] = "max_completion_tokens"
+            else:
+                dropped.add(name)
+        self.learn(
+            f"it refuses {', '.join(names)}",
+            dropped=tuple(sorted(dropped)),
+            renamed=tuple(sorted(renamed.items())),
+        )
+
+
+def sent_parameters(request: ChatRequest) -> set[str]:
+    """Names of the parameters that go with a request."""
+    given = {n for n in ("max_tokens", "temperature", "seed") if getattr(request, n) is not None}
+    return given | set(request.extra)
+
+
+@dataclass(slots=True)
+class Patience:
+    """Retries of one operation: how many are left, and how long to wait."""
+
+    context: Context
+    tries: int = 0
+
+    def pause(self, failure: Failure) -> float | None:
+        """Seconds to wait before the next try; ``None`` when there is to be none.
+
+        ``Retry-After`` where the provider gave it, else 0.5, 1, 2 … seconds, a quarter more or less, so that many
+        callers don't come back at once; never past the deadline.
+        """
+        if self.tries >= self.context.settings.retries:
+            return None
+        grown = min(MAX_PAUSE, 0.5 * 2**self.tries) * (0.75 + self.context.jitter() / 2)
+        pause = grown if failure.retry_after is None else failure.retry_after
+        if pause >= self.context.left():
+            return None
+        self.tries += 1
+        return pause
