@@ -111,8 +111,11 @@ async def _embedded(path: str, settings: Settings) -> tuple[Database, Callable[[
 async def _client(**options: Any) -> AsyncMongoClient[Row]:
     """A client of our own, made in a worker thread: making one reads files (certificates, container marks)."""
     make = partial(AsyncMongoClient[Row], **options, driver=DriverInfo("asyncmem"))
-    with translated():
-        return await anyio.to_thread.run_sync(make)
+    try:
+        with translated():
+            return await anyio.to_thread.run_sync(make)
+    except (ValueError, TypeError) as error:  # ports, option values and encodings that PyMongo doesn't wrap
+        raise ConfigurationError(f"db= can't be used ({type(error).__name__}): check the URI") from None
 
 
 def _default_database(client: AsyncMongoClient[Row]) -> Database:

@@ -1,0 +1,150 @@
+"""How to work on asyncmem: ``nox`` runs what must be green before a change lands, ``nox -l`` lists the rest."""
+
+import os
+from pathlib import Path
+
+import nox
+
+nox.needs_version = ">=2025.2.9"
+nox.options.default_venv_backend = "uv"
+nox.options.download_python = "never"
+nox.options.error_on_missing_interpreters = False
+nox.options.reuse_existing_virtualenvs = True
+nox.options.sessions = ["lint", "imports", "types", "tests", "docs", "coverage"]
+
+PYTHONS = ["3.11", "3.12", "3.13"]
+LOCK = "tests/lock.txt"
+GROUPS = ("lint", "imports", "types", "test")
+SUITES = ("tests/unit", "tests/contracts", "tests/property", "tests/store", "tests/providers", "tests/integration")
+
+
+def wheel(session: nox.Session) -> str:
+    """Build this tree's wheel; its path."""
+    folder = Path(session.create_tmp()) / "dist"
+    session.run("uv", "build", "--quiet", "--wheel", "--clear", "--out-dir", str(folder))
+    return str(next(folder.glob("*.whl")))
+
+
+def install_locked(session: nox.Session) -> None:
+    """Everything in the versions and hashes of the lock, and the package as a wheel."""
+    session.install("--quiet", "--require-hashes", "--no-deps", "-r", LOCK)
+    session.install("--quiet", "--no-deps", "--reinstall-package", "asyncmem", wheel(session))
+
+
+def pytest(session: nox.Session, *arguments: str, workers: int = 2) -> None:
+    """Run tests under coverage, against the installed package, two at a time."""
+    env = {"COVERAGE_FILE": str(Path(".coverage").resolve())}
+    parallel = ("-n", str(workers)) if workers else ()
+    session.run("coverage", "run", "-m", "pytest", *parallel, *arguments, env=env)
+
+
+@nox.session
+def lint(session: nox.Session) -> None:
+    """Style and spelling (ruff, codespell)."""
+    install_locked(session)
+    session.run("ruff", "check", ".")
+    session.run("ruff", "format", "--check", ".")
+    session.run("codespell", "asyncmem", "tests", "benchmarks", "docs", "README.md", "CHANGELOG.md", "noxfile.py")
+
+
+@nox.session
+def imports(session: nox.Session) -> None:
+    """Arrows between the rooms go down only (import-linter)."""
+    install_locked(session)
+    session.run("lint-imports")
+
+
+@nox.session
+def types(session: nox.Session) -> None:
+    """Types are strict and complete (mypy, pyright)."""
+    install_locked(session)
+    session.run("mypy")
+    session.run("pyright")
+    session.run("pyright", "--verifytypes", "asyncmem", "--ignoreexternal")
+
+
+@nox.session(python=PYTHONS)
+def tests(session: nox.Session) -> None:
+    """The suite, against the wheel and real servers."""
+    install_locked(session)
+    pytest(session, *(session.posargs or SUITES))
+
+
+@nox.session
+def docs(session: nox.Session) -> None:
+    """Every Python example of README and docs runs."""
+    install_locked(session)
+    pytest(session, "tests/docs", workers=0)
+
+
+@nox.session
+def coverage(session: nox.Session) -> None:
+    """Branch coverage of all runs together (gate)."""
+    install_locked(session)
+    session.run("coverage", "combine")
+    session.run("coverage", "report")
+
+
+@nox.session
+def minimums(session: nox.Session) -> None:
+    """The suite on the lowest versions that the package allows."""
+    session.install("--quiet", "--resolution", "lowest-direct", f"{wheel(session)}[all]", *group("test"))
+    session.run("pytest", "-n", "2", *SUITES)
+
+
+@nox.session
+@nox.parametrize("litellm", ["==1.84.0", ">=1.84.0,!=1.92.0,<2"], ids=["floor", "newest"])
+def providers(session: nox.Session, litellm: str) -> None:
+    """The provider matrix on litellm's floor and on the newest; the suite runs it on the locked version."""
+    session.install("--quiet", "--upgrade", f"{wheel(session)}[all]", f"litellm{litellm}", *group("test"))
+    session.run("pytest", "tests/providers", "tests/contracts/test_model_errors.py")
+
+
+@nox.session
+def build(session: nox.Session) -> None:
+    """Wheel and sdist hold what they should, and the wheel works on its own."""
+    install_locked(session)
+    folder = Path(session.create_tmp()) / "dist"
+    session.run("uv", "build", "--quiet", "--clear", "--out-dir", str(folder))
+    session.run("python", "tests/contents.py", *map(str, sorted(folder.iterdir())))
+
+
+@nox.session
+def demo(session: nox.Session) -> None:
+    """The main job: a conversation becomes memories and answers. Uses your model, or fetches a small local one."""
+    session.install("--quiet", "--constraint", LOCK, f"{wheel(session)}[demo]")
+    command = ["asyncmem", "demo", *session.posargs]
+    named = os.environ.get("ASYNCMEM_MODEL") or any(name.endswith("_API_KEY") for name in os.environ)
+    local = [] if named or "--model" in session.posargs else ["python", "benchmarks/local_model.py", "run", "--"]
+    session.run(*local, *command)
+
+
+@nox.session
+def bench(session: nox.Session) -> None:
+    """Measure; results go to benchmarks/results."""
+    install_locked(session)
+    session.run("python", "benchmarks/store.py", *session.posargs)
+
+
+@nox.session
+def fuzz(session: nox.Session) -> None:
+    """The property tests, with many more examples."""
+    install_locked(session)
+    session.run("pytest", "tests/property", "tests/unit", "--hypothesis-profile", "fuzz", *session.posargs)
+
+
+@nox.session
+def lock(session: nox.Session) -> None:
+    """Write the lock anew."""
+    groups = [argument for name in GROUPS for argument in ("--group", name)]
+    session.run(
+        *("uv", "pip", "compile", "pyproject.toml", "--quiet", "--universal", "--python-version", "3.11"),
+        *("--all-extras", *groups, "--generate-hashes", "--no-header", "--output-file", LOCK),
+        *session.posargs,
+        env={"UV_CUSTOM_COMPILE_COMMAND": "nox -s lock"},
+    )
+
+
+def group(name: str) -> list[str]:
+    """The requirements of a dependency group."""
+    return nox.project.dependency_groups(nox.project.load_toml("pyproject.toml"), name)

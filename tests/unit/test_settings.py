@@ -1,0 +1,51 @@
+"""Settings: frozen, checked, silent about keys."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from asyncmem import ConfigurationError, LLMSettings, Settings
+
+
+@pytest.mark.parametrize(
+    ("options", "name"),
+    [
+        ({"colour": 1}, "colour"),
+        ({"collection_prefix": "$x"}, "collection_prefix"),
+        ({"collection_prefix": "x" * 65}, "collection_prefix"),
+        ({"retention": timedelta(days=-1)}, "retention"),
+        ({"history_limit": 0}, "history_limit"),
+        ({"open_timeout": timedelta(0)}, "open_timeout"),
+        ({"concurrency": 0}, "concurrency"),
+        ({"clock": 5}, "clock"),
+    ],
+)
+def test_unusable_settings_are_named(options: dict[str, Any], name: str) -> None:
+    """An unknown option or a value out of range raises an error that names it."""
+    with pytest.raises(ConfigurationError, match=name):
+        Settings(**options)
+
+
+@pytest.mark.parametrize("options", [{"tier": "xml"}, {"temperature": 3}, {"timeout": 0}, {"retry": 1}])
+def test_unusable_model_settings_are_named(options: dict[str, Any]) -> None:
+    """The same for how models are called."""
+    with pytest.raises(ConfigurationError, match=next(iter(options))):
+        LLMSettings(**options)
+
+
+def test_keys_are_not_shown() -> None:
+    """No key stands in a repr or an error."""
+    settings = LLMSettings(api_key="sk-very-secret", extra={"extra_headers": {"x-key": "hush"}})  # type: ignore[arg-type]
+    assert "secret" not in repr(settings)
+    assert "hush" not in repr(settings)
+    with pytest.raises(ConfigurationError) as caught:
+        LLMSettings(api_key={"key": "sk-very-secret"})  # type: ignore[arg-type]
+    assert "secret" not in str(caught.value)
+
+
+def test_settings_are_frozen() -> None:
+    """A setting can't be changed behind a manager's back."""
+    with pytest.raises(ValidationError, match="frozen"):
+        Settings().concurrency = 5  # type: ignore[misc]
