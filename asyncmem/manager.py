@@ -79,9 +79,7 @@ class MemoryManager:
         **unknown: Never,
     ) -> None:
         if unknown:
-            raise ConfigurationError(
-                f"MemoryManager has no option {', '.join(map(repr, unknown))}: see its docstring"
-            )
+            raise ConfigurationError(f"MemoryManager has no option {', '.join(map(repr, unknown))}: see its docstring")
         self._settings = settings or Settings()
         self._default = None if default_user_id is None else clean_id(default_user_id, "default_user_id")
         self._llm = LLM(model or os.environ.get("ASYNCMEM_MODEL") or DEFAULT_MODEL, llm or LLMSettings())
@@ -232,19 +230,19 @@ class MemoryManager:
     async def delete_user_memory(self, memory_id: str, *, user_id: str | None = None) -> bool:
         """Delete a memory; whether there was one. ``revert`` brings it back while the archive keeps it."""
         owner, memory_id = self._user(user_id), clean_id(memory_id, "memory_id")
-        return await (await self._opening.store()).write.delete(owner, memory_id, "manual") is not None
+        return await (await self._opening.store()).remove.delete(owner, memory_id, "manual") is not None
 
     async def clear_user_memories(self, *, user_id: str | None = None) -> int:
         """Delete all memories that a user has at this moment; how many there were."""
         owner = self._user(user_id)
-        return len(await (await self._opening.store()).write.clear(owner, "manual"))
+        return len(await (await self._opening.store()).remove.clear(owner, "manual"))
 
     async def clear(self) -> int:
         """Delete the memories of EVERY user; how many there were. The only verb that is not about one user."""
         store = await self._opening.store()
         count = 0
         for user_id in await store.read.users(0, None):
-            count += len(await store.write.clear(user_id, "manual"))
+            count += len(await store.remove.clear(user_id, "manual"))
         return count
 
     async def count_user_memories(self, *, user_id: str | None = None) -> int:
@@ -288,7 +286,7 @@ class MemoryManager:
     async def erase_user(self, user_id: str) -> ErasureReceipt:
         """Remove every trace of a user, the archive included; what was removed. Nothing brings it back."""
         owner = clean_id(user_id, "user_id")
-        return await (await self._opening.store()).write.erase(owner)
+        return await (await self._opening.store()).remove.erase(owner)
 
     # ------------------------------------------------------------------------------------------ with a model
 

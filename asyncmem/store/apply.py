@@ -8,7 +8,7 @@ from ..errors import MemoryConflictError, MemoryNotFoundError, RevisionConflictE
 from ..operations import Add, Clear, Delete, Operation, Update
 from ..types import Change, Scope, Skipped, UserMemory
 from .core import Core
-from .reader import Reader
+from .remover import Remover
 from .rows import to_memory, to_row
 from .writer import Writer
 
@@ -24,10 +24,10 @@ class Applied:
 class Applier:
     """Applies what a capture decided, for one user."""
 
-    def __init__(self, core: Core, reader: Reader, writer: Writer) -> None:
+    def __init__(self, core: Core, writer: Writer, remover: Remover) -> None:
         self._core = core
-        self._reader = reader
         self._writer = writer
+        self._remover = remover
 
     async def apply(
         self,
@@ -58,7 +58,7 @@ class Applier:
                     await self._delete(scope, operation, seen.get(operation.memory_id), cause, applied)
                 case Clear():
                     now = self._core.now()
-                    for memory in await self._writer.clear(scope.user_id, cause):
+                    for memory in await self._remover.clear(scope.user_id, cause):
                         applied.changes.append(Change("delete", str(memory.memory_id), memory, None, cause, now))
         return applied
 
@@ -106,9 +106,9 @@ class Applier:
 
     async def _delete(self, scope: Scope, delete: Delete, seen: int | None, cause: str, applied: Applied) -> None:
         try:
-            memory = await self._writer.delete(scope.user_id, delete.memory_id, cause, seen)
+            memory = await self._remover.delete(scope.user_id, delete.memory_id, cause, seen)
         except RevisionConflictError:
-            memory = await self._writer.delete(scope.user_id, delete.memory_id, cause)
+            memory = await self._remover.delete(scope.user_id, delete.memory_id, cause)
         if memory is None:
             applied.skipped.append(Skipped("delete", "the memory is gone", None, delete.memory_id))
         else:

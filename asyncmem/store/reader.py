@@ -71,9 +71,7 @@ class Reader:
         query = queries.scoped(scope, self._core.now(), topics)
         async with self._core.calling():
             timed = {**query, "updated_at": {"$ne": None}}
-            memories = await as_memories(
-                self._memories.find(timed, queries.HIDDEN).sort(OLDEST_FIRST).limit(limit)
-            )
+            memories = await as_memories(self._memories.find(timed, queries.HIDDEN).sort(OLDEST_FIRST).limit(limit))
             if not limit or len(memories) < limit:
                 room = limit - len(memories) if limit else 0
                 untimed = {**query, "updated_at": None}
@@ -123,6 +121,4 @@ class Reader:
 
 def unknown(memory_id: str) -> MemoryNotFoundError:
     """The error for an id that this user has no memory of; other users' ids look the same."""
-    return MemoryNotFoundError(
-        f"this user has no memory {memory_id!r}: it never was, is gone, or is another user's"
-    )
+    return MemoryNotFoundError(f"this user has no memory {memory_id!r}: it never was, is gone, or is another user's")

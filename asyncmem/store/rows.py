@@ -80,9 +80,7 @@ def to_memory(row: Mapping[str, Any]) -> UserMemory:
     )
 
 
-def revised(
-    row: Row, values: Mapping[str, Any], now: datetime, cause: str, kind: ChangeKind = "update"
-) -> Row | None:
+def revised(row: Row, values: Mapping[str, Any], now: datetime, cause: str, kind: ChangeKind = "update") -> Row | None:
     """The row of the next revision, or ``None`` when ``values`` change nothing.
 
     ``updated_at`` moves with text and topics only, unless ``values`` name it. The identity follows the text.

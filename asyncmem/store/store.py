@@ -12,6 +12,7 @@ from .connect import Capabilities, Connection, connect
 from .core import Core
 from .documents import bind
 from .reader import Reader
+from .remover import Remover
 from .translate import translated
 from .writer import Writer
 
@@ -22,6 +23,7 @@ class MemoryStore:
 
     read: Reader
     write: Writer
+    remove: Remover
     archive: Archive
     applier: Applier
     capabilities: Capabilities
@@ -52,4 +54,6 @@ async def open_store(db: object, settings: Settings) -> MemoryStore:
     archive = Archive(core)
     reader = Reader(core, archive)
     writer = Writer(core, reader, archive)
-    return MemoryStore(reader, writer, archive, Applier(core, reader, writer), connection.capabilities, connection)
+    remover = Remover(core, reader, archive)
+    applier = Applier(core, writer, remover)
+    return MemoryStore(reader, writer, remover, archive, applier, connection.capabilities, connection)

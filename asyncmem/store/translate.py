@@ -33,6 +33,7 @@ UNREACHABLE = (
     "no MongoDB server answers. Start one, or check host, port, TLS and firewall in db=; "
     'to try asyncmem without a server, use db="embedded"'
 )
+TOO_LARGE = "the memory and its history exceed MongoDB's 16 MB: shorten metadata or input"
 
 
 def _operation_failure(error: mongo.OperationFailure) -> AsyncMemError:
@@ -51,7 +52,7 @@ def _operation_failure(error: mongo.OperationFailure) -> AsyncMemError:
     if code in _TIME:
         return StoreTimeoutError(f"MongoDB took too long ({name}): try again", retryable=True, code=code)
     if code in _TOO_LARGE:
-        return InvalidMemoryError("the memory and its history exceed MongoDB's 16 MB: shorten metadata or input")
+        return InvalidMemoryError(TOO_LARGE)
     if code in _DISK:
         return StoreWriteError("MongoDB has no disk space left: free some and try again", code=code)
     retryable = error.has_error_label("RetryableWriteError") or error.has_error_label("TransientTransactionError")
@@ -61,22 +62,13 @@ def _operation_failure(error: mongo.OperationFailure) -> AsyncMemError:
 def translate(error: BaseException) -> AsyncMemError:
     """Our error for one of PyMongo's or BSON's."""
     match error:
-        case (
-            mongo.WTimeoutError()
-            | mongo.ExecutionTimeout()
-            | mongo.NetworkTimeout()
-            | mongo.WaitQueueTimeoutError()
-        ):
-            return StoreTimeoutError(
-                f"MongoDB took too long ({type(error).__name__}): the write may have happened; try again",
-                retryable=True,
-            )
+        case mongo.WTimeoutError() | mongo.ExecutionTimeout() | mongo.NetworkTimeout() | mongo.WaitQueueTimeoutError():
+            words = f"MongoDB took too long ({type(error).__name__}): a write may have happened; try again"
+            return StoreTimeoutError(words, retryable=True)
         case mongo.ServerSelectionTimeoutError() | mongo.ConnectionFailure():
             return StoreUnavailableError(f"{UNREACHABLE} ({type(error).__name__})", retryable=True)
         case mongo.DocumentTooLarge():
-            return InvalidMemoryError(
-                "the memory and its history exceed MongoDB's 16 MB: shorten metadata or input"
-            )
+            return InvalidMemoryError("the memory and its history exceed MongoDB's 16 MB: shorten metadata or input")
         case mongo.BulkWriteError():
             return StoreWriteError("MongoDB refused part of a batch", code=error.code)
         case mongo.OperationFailure():

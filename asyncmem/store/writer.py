@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pymongo import DeleteOne
 from pymongo.errors import BulkWriteError, DuplicateKeyError
 
 from ..cleaning import MAX_TOPICS
@@ -16,10 +15,10 @@ from ..errors import (
     StoreError,
     StoreTimeoutError,
 )
-from ..types import ErasureReceipt, UserMemory
+from ..types import UserMemory
 from . import queries
 from .archive import Archive, last_deleted, timeline
-from .core import ATTEMPTS, PAGE, Core, breathe, pages
+from .core import ATTEMPTS, PAGE, Core, breathe
 from .documents import Row
 from .reader import Reader, unknown
 from .rows import VALUE, aware, next_seq, revised, to_memory, to_row, update_of
@@ -55,7 +54,7 @@ class Writer:
                     return str(row["_id"])
             if (existing := await self._fold(row)) is not None:
                 return existing
-        raise _contended()
+        raise contended()
 
     async def _fold(self, row: Row) -> str | None:
         """Fold a row into the one that says the same. ``None``: that one is gone by now, insert again."""
@@ -64,9 +63,7 @@ class Writer:
             if old is None:
                 if await self._memories.find_one({"_id": row["_id"]}, {"_id": 1}) is None:
                     return None
-                raise MemoryConflictError(
-                    f"the memory id {row['_id']!r} is taken: leave memory_id out, or replace it"
-                )
+                raise MemoryConflictError(f"the memory id {row['_id']!r} is taken: leave memory_id out, or replace it")
             expires = aware(old.get("expires_at"))
             if expires is not None and expires <= self._core.now():
                 await self._memories.delete_one(queries.exact(old))
@@ -129,9 +126,7 @@ class Writer:
             except BulkWriteError as error:
                 details: Mapping[str, Any] = error.details or {}
                 if details.get("writeConcernErrors"):
-                    raise StoreTimeoutError(
-                        "the batch was not acknowledged by a majority", retryable=True
-                    ) from None
+                    raise StoreTimeoutError("the batch was not acknowledged by a majority", retryable=True) from None
                 refused = {e["index"] for e in details.get("writeErrors", ())}
         for index, row in enumerate(batch):
             if index not in refused:
@@ -166,7 +161,7 @@ class Writer:
                 return before, before
             if await self._swap(old, new):
                 return before, to_memory(new)
-        raise _contended()
+        raise contended()
 
     async def replace(self, user_id: str, memory_id: str, memory: UserMemory, cause: str) -> None:
         """Give a memory another whole value; its times and revision are the store's.
@@ -228,69 +223,6 @@ class Writer:
                 ) from None
         return to_memory(row)
 
-    # ---------------------------------------------------------------------------------------------- removing
-
-    async def delete(
-        self, user_id: str, memory_id: str, cause: str, expected: int | None = None
-    ) -> UserMemory | None:
-        """Delete a memory; what it was, or ``None`` if there is none.
-
-        Raises:
-            RevisionConflictError: it is not at the expected revision.
-        """
-        for _ in range(ATTEMPTS):
-            row = await self._reader.row(user_id, memory_id)
-            if row is None:
-                return None
-            memory = to_memory(row)
-            if expected is not None and memory.revision != expected:
-                raise stale(memory, expected)
-            if await self._remove([row], "delete", cause):
-                return memory
-        raise _contended()
-
-    async def clear(self, user_id: str, cause: str) -> list[UserMemory]:
-        """Delete every memory that the user has at this moment; what they were. Later adds stay."""
-        async with self._core.calling():
-            cursor = self._memories.find({"user_id": user_id}, {"_id": 1})
-            ids = [row["_id"] async for page in pages(cursor) for row in page]
-        removed: list[UserMemory] = []
-        for start in range(0, len(ids), PAGE):
-            removed += await self._clear_page(user_id, ids[start : start + PAGE], cause)
-        return removed
-
-    async def _clear_page(self, user_id: str, ids: list[str], cause: str) -> list[UserMemory]:
-        query = {"user_id": user_id, "_id": {"$in": ids}}
-        removed: dict[str, UserMemory] = {}
-        for _ in range(ATTEMPTS):
-            async with self._core.calling():
-                rows = await self._memories.find(query).to_list()
-            if not rows:
-                return list(removed.values())
-            gone = await self._remove(rows, "clear", cause)
-            left: set[str] = set() if gone == len(rows) else await self._ids(query)
-            removed |= {row["_id"]: to_memory(row) for row in rows if row["_id"] not in left}
-        raise _contended()
-
-    async def _ids(self, query: Row) -> set[str]:
-        async with self._core.calling():
-            return {row["_id"] for row in await self._memories.find(query, {"_id": 1}).to_list()}
-
-    async def _remove(self, rows: list[Row], kind: str, cause: str) -> int:
-        """Archive these revisions, then delete them where they still are; how many were."""
-        await self._archive.keep(rows, kind, cause, self._core.now())
-        async with self._core.calling():
-            result = await self._memories.bulk_write([DeleteOne(queries.exact(r)) for r in rows], ordered=False)
-        return result.deleted_count
-
-    async def erase(self, user_id: str) -> ErasureReceipt:
-        """Delete every trace of a user; what there was."""
-        async with self._core.calling():
-            memories = await self._memories.delete_many({"user_id": user_id})
-        archived = await self._archive.erase(user_id)
-        counts = {"memories": memories.deleted_count, "archive": archived}
-        return ErasureReceipt(user_id, counts, self._core.now())
-
 
 def stale(memory: UserMemory, expected: int) -> RevisionConflictError:
     """The error for a memory that is at another revision than the caller saw."""
@@ -299,5 +231,6 @@ def stale(memory: UserMemory, expected: int) -> RevisionConflictError:
     )
 
 
-def _contended() -> StoreError:
+def contended() -> StoreError:
+    """The error for a change that lost every race."""
     return StoreTimeoutError(f"others changed this memory {ATTEMPTS} times meanwhile: try again", retryable=True)

@@ -1,8 +1,8 @@
 """What ``db=`` may be, and what happens when it can't be used."""
 
 import asyncio
-import gc
 import subprocess
+import sys
 import threading
 from collections.abc import AsyncIterator
 from datetime import timedelta
@@ -17,7 +17,6 @@ from pymongo.write_concern import WriteConcern
 from asyncmem import (
     AsyncMemError,
     ConfigurationError,
-    EventLoopError,
     ManagerClosedError,
     MemoryManager,
     Settings,
@@ -68,13 +67,13 @@ async def test_a_database_is_used_as_it_is(client: AsyncMongoClient[dict[str, An
 async def test_naive_and_aware_clients_read_the_same(replica_set_uri: str, database_name: str) -> None:
     """Times are aware whatever the handed-over client's codec options are."""
     for aware in (False, True):
-        async with AsyncMongoClient(with_database(replica_set_uri, database_name), tz_aware=aware) as client:
-            async with MemoryManager(client) as manager:
-                memory_id = await manager.add_user_memory(MEMORY, user_id="lin")
-                memory = await manager.get_user_memory(memory_id, user_id="lin")
-                assert memory is not None
-                assert memory.created_at is not None
-                assert memory.created_at.utcoffset() == timedelta(0)
+        uri = with_database(replica_set_uri, database_name)
+        async with AsyncMongoClient(uri, tz_aware=aware) as client, MemoryManager(client) as manager:
+            memory_id = await manager.add_user_memory(MEMORY, user_id="lin")
+            memory = await manager.get_user_memory(memory_id, user_id="lin")
+            assert memory is not None
+            assert memory.created_at is not None
+            assert memory.created_at.utcoffset() == timedelta(0)
 
 
 @pytest.mark.parametrize("what", ["client", "database"])
@@ -251,32 +250,36 @@ async def test_first_calls_at_once_open_once(replica_set_uri: str, database_name
     await manager.aclose()
 
 
-@pytest.mark.filterwarnings("ignore")
+def said_in_a_process(code: str, uri: str) -> str:
+    """What a program prints; in a process of its own, since a dead loop's sockets can't be closed any more."""
+    prelude = (
+        "import asyncio, sys; from asyncmem import EventLoopError, MemoryManager;"
+        "from pymongo import AsyncMongoClient; uri = sys.argv[1]\n"
+        "def said(main):\n    try:\n        asyncio.run(main)\n    except EventLoopError as error:\n        print(error)\n"
+    )
+    command = [sys.executable, "-P", "-W", "ignore", "-c", prelude + code, uri]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
 def test_a_loop_that_ended(replica_set_uri: str, database_name: str) -> None:
     """A manager that was opened in a loop that ended says so, and what to do."""
-    manager = MemoryManager(with_database(replica_set_uri, database_name))
-    asyncio.run(manager.count_user_memories())
-    with pytest.raises(EventLoopError, match="has ended: make one manager for each event loop"):
-        asyncio.run(manager.count_user_memories())
-    with pytest.raises(EventLoopError, match="in the event loop that opened it"):
-        asyncio.run(manager.aclose())
-    del manager
-    gc.collect()  # the sockets that the dead loop left are this test's own fault
+    code = (
+        "manager = MemoryManager(uri)\n"
+        "said(manager.count_user_memories())\nsaid(manager.count_user_memories())\nsaid(manager.aclose())"
+    )
+    first, second = said_in_a_process(code, with_database(replica_set_uri, database_name)).splitlines()
+    assert "has ended: make one manager for each event loop" in first
+    assert "in the event loop that opened it" in second
 
 
-@pytest.mark.filterwarnings("ignore")
 def test_a_client_of_a_loop_that_ended(replica_set_uri: str, database_name: str) -> None:
     """A handed-over client that belongs to a dead loop gives an error that says so."""
-    client: AsyncMongoClient[dict[str, Any]] = AsyncMongoClient(with_database(replica_set_uri, database_name))
-
-    async def ping() -> None:
-        await client.admin.command("ping")
-
-    asyncio.run(ping())
-    with pytest.raises(EventLoopError, match="another event loop"):
-        asyncio.run(works(client))
-    del client
-    gc.collect()
+    code = (
+        "client = AsyncMongoClient(uri)\n"
+        "async def ping():\n    await client.admin.command('ping')\n"
+        "said(ping())\nsaid(MemoryManager(client).count_user_memories())"
+    )
+    assert "first used in another event loop" in said_in_a_process(code, with_database(replica_set_uri, database_name))
 
 
 def test_loops_in_threads(replica_set_uri: str, database_name: str) -> None:
@@ -327,7 +330,9 @@ async def test_twenty_databases_at_once(replica_set_uri: str, database_name: str
             await client.drop_database(name)
 
 
-async def test_collections_are_named_by_the_prefix(client: AsyncMongoClient[dict[str, Any]], database_name: str) -> None:
+async def test_collections_are_named_by_the_prefix(
+    client: AsyncMongoClient[dict[str, Any]], database_name: str
+) -> None:
     """Two managers with two prefixes share a database and no row."""
     async with MemoryManager(client, settings=Settings(collection_prefix="other_")) as other:
         await other.add_user_memory(MEMORY, user_id="lin")

@@ -36,7 +36,12 @@ def test_text_is_normalised() -> None:
 
 @pytest.mark.parametrize(
     ("text", "message"),
-    [("", "blank"), (" \n\t\x00 ", "blank"), ("x" * 8_001, "8,001 characters: at most 8,000"), ("\ud800", "surrogate")],
+    [
+        ("", "blank"),
+        (" \n\t\x00 ", "blank"),
+        ("x" * 8_001, "8,001 characters: at most 8,000"),
+        ("\ud800", "surrogate"),
+    ],
 )
 def test_unusable_text_is_refused(text: str, message: str) -> None:
     """Blank, too long or unencodable text raises an error that says the limit and not the text."""
@@ -232,8 +237,12 @@ json_values = st.recursive(
     | st.integers(-(2**63), 2**63 - 1)
     | st.floats(allow_nan=False, allow_infinity=False)
     | st.text(st.characters(exclude_categories=["Cs"]), max_size=20),
-    lambda inner: st.lists(inner, max_size=4)
-    | st.dictionaries(st.text("abc_-$", min_size=1, max_size=4).filter(lambda k: not k.startswith("$")), inner, max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(
+            st.text("abc_-$", min_size=1, max_size=4).filter(lambda k: not k.startswith("$")), inner, max_size=4
+        )
+    ),
     max_leaves=12,
 )
 

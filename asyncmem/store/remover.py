@@ -1,0 +1,81 @@
+"""Removing memories: each revision is archived before it goes, and goes only if it still is the newest."""
+
+from pymongo import DeleteOne
+
+from ..types import ErasureReceipt, UserMemory
+from . import queries
+from .archive import Archive
+from .core import ATTEMPTS, PAGE, Core, pages
+from .documents import Row
+from .reader import Reader
+from .rows import to_memory
+from .writer import contended, stale
+
+
+class Remover:
+    """Removes one database's memories."""
+
+    def __init__(self, core: Core, reader: Reader, archive: Archive) -> None:
+        self._core = core
+        self._memories = core.collections.memories
+        self._reader = reader
+        self._archive = archive
+
+    async def delete(self, user_id: str, memory_id: str, cause: str, expected: int | None = None) -> UserMemory | None:
+        """Delete a memory; what it was, or ``None`` if there is none.
+
+        Raises:
+            RevisionConflictError: it is not at the expected revision.
+        """
+        for _ in range(ATTEMPTS):
+            row = await self._reader.row(user_id, memory_id)
+            if row is None:
+                return None
+            memory = to_memory(row)
+            if expected is not None and memory.revision != expected:
+                raise stale(memory, expected)
+            if await self._remove([row], "delete", cause):
+                return memory
+        raise contended()
+
+    async def clear(self, user_id: str, cause: str) -> list[UserMemory]:
+        """Delete every memory that the user has at this moment; what they were. Later adds stay."""
+        async with self._core.calling():
+            cursor = self._memories.find({"user_id": user_id}, {"_id": 1})
+            ids = [row["_id"] async for page in pages(cursor) for row in page]
+        removed: list[UserMemory] = []
+        for start in range(0, len(ids), PAGE):
+            removed += await self._clear_page(user_id, ids[start : start + PAGE], cause)
+        return removed
+
+    async def _clear_page(self, user_id: str, ids: list[str], cause: str) -> list[UserMemory]:
+        query = {"user_id": user_id, "_id": {"$in": ids}}
+        removed: dict[str, UserMemory] = {}
+        for _ in range(ATTEMPTS):
+            async with self._core.calling():
+                rows = await self._memories.find(query).to_list()
+            if not rows:
+                return list(removed.values())
+            gone = await self._remove(rows, "clear", cause)
+            left: set[str] = set() if gone == len(rows) else await self._ids(query)
+            removed |= {row["_id"]: to_memory(row) for row in rows if row["_id"] not in left}
+        raise contended()
+
+    async def _ids(self, query: Row) -> set[str]:
+        async with self._core.calling():
+            return {row["_id"] for row in await self._memories.find(query, {"_id": 1}).to_list()}
+
+    async def _remove(self, rows: list[Row], kind: str, cause: str) -> int:
+        """Archive these revisions, then delete them where they still are; how many were."""
+        await self._archive.keep(rows, kind, cause, self._core.now())
+        async with self._core.calling():
+            result = await self._memories.bulk_write([DeleteOne(queries.exact(r)) for r in rows], ordered=False)
+        return result.deleted_count
+
+    async def erase(self, user_id: str) -> ErasureReceipt:
+        """Delete every trace of a user; what there was."""
+        async with self._core.calling():
+            memories = await self._memories.delete_many({"user_id": user_id})
+        archived = await self._archive.erase(user_id)
+        counts = {"memories": memories.deleted_count, "archive": archived}
+        return ErasureReceipt(user_id, counts, self._core.now())
