@@ -76,9 +76,7 @@ class Abilities:
 
     def dump(self) -> list[dict[str, Any]]:
         """All of it as JSON values, to be kept across restarts and handed to ``load``."""
-        return [
-            {"model": model, "api_base": base, **asdict(ability)} for (model, base), ability in self._known.items()
-        ]
+        return [{"model": model, "api_base": base, **asdict(ability)} for (model, base), ability in self._known.items()]
 
     def load(self, rows: list[Mapping[str, Any]] | list[dict[str, Any]]) -> None:
         """Take over what ``dump`` gave, older knowledge of the same models replaced."""

@@ -118,8 +118,8 @@ _REFUSED = re.compile(
     re.IGNORECASE,
 )
 _NO_MODEL = re.compile(
-    r"(model|deployment)\b.{0,80}(not exist|not found|no such|unknown|invalid)|(invalid|unknown|no such) model"
-    r"|llm provider not provided|model_not_found|decommissioned",
+    r"(?:model|deployment)\b.{0,80}(?:not exist|not found|not be found|no such|is not (?:a )?valid|is invalid)"
+    r"|(?:invalid|unknown|no such) model|llm provider not provided|model_not_found|decommissioned",
     re.IGNORECASE,
 )
 _UNREACHABLE = re.compile(

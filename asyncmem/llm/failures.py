@@ -56,6 +56,7 @@ class Failure:
         status: HTTP status, if there was one.
         text: its words and its body's. They may hold a key or a prompt: never shown unscrubbed.
         retry_after: seconds the provider asked to wait.
+        sent: whether a request went out: litellm refuses some parameters by itself.
         where: file and line that raised it, when it is no error of a provider.
         error: the error itself, when it was one of ours.
     """
@@ -65,6 +66,7 @@ class Failure:
     known: str = ""
     text: str = field(default="", repr=False)
     retry_after: float | None = None
+    sent: bool = True
     where: str = ""
     error: ModelError | None = field(default=None, repr=False)
 
@@ -77,7 +79,8 @@ class Failure:
         status = _status(error)
         known = next((c.__name__ for c in type(error).__mro__ if c.__name__ in CLASSES), "")
         where = "" if known or status is not None else _where(error)
-        return cls(type(error).__name__, status, known, _words(error), _retry_after(error), where)
+        sent = known != "UnsupportedParamsError" or hasattr(error, "litellm_response_headers")
+        return cls(type(error).__name__, status, known, _words(error), _retry_after(error), sent, where)
 
     @property
     def cause(self) -> type[ModelError]:

@@ -1,4 +1,4 @@
-"""What every conversation with a model shares: requests as values, parameters, retries. Pure: nothing is awaited."""
+"""What all conversations with a model share: requests as values, parameters, retries. Pure: nothing is awaited."""
 
 import logging
 import random

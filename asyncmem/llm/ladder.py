@@ -138,8 +138,7 @@ class Climb(Generic[T]):
     # -- a call that failed
 
     def _failed(self, failure: Failure, request: ChatRequest) -> None:
-        if failure.name != "UnsupportedParamsError":  # that one litellm raises itself: nothing was sent
-            self.usage += Usage(calls=1)
+        self.usage += Usage(calls=int(failure.sent))
         ability = self.context.abilities.get(self.context.key)
         verdict = judge(failure, self.tier, proven=self.tier in ability.proven, sent=sent_parameters(request))
         match verdict:

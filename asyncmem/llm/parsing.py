@@ -26,9 +26,7 @@ _START = re.compile(r"[{\[]")
 _FENCE = re.compile(r"\A```[\w-]*\s*+(.*?)\s*+(?:```\s*+)?\Z", re.DOTALL)
 _SURROGATE = re.compile(r"[\ud800-\udfff]|\\u[dD][89a-fA-F]")
 _JSON = json.JSONDecoder(strict=False)
-_SCHEMA_WORDS = frozenset(
-    {"type", "items", "anyOf", "$ref", "enum", "properties", "description", "title", "allOf"}
-)
+_SCHEMA_WORDS = frozenset({"type", "items", "anyOf", "$ref", "enum", "properties", "description", "title", "allOf"})
 _NEVER_UNWRAPPED = frozenset({"$defs", "definitions", "schema", "json_schema", "example", "examples", "default"})
 _ARGUMENTS = ("arguments", "parameters", "input")
 

@@ -79,9 +79,7 @@ def _enum(node: Mapping[str, Any]) -> dict[str, Any]:
     return {"type": node["type"], "enum": values} if "type" in node else {"enum": values}
 
 
-def _union(
-    options: Sequence[Mapping[str, Any]], defs: Mapping[str, Any], inside: tuple[str, ...]
-) -> dict[str, Any]:
+def _union(options: Sequence[Mapping[str, Any]], defs: Mapping[str, Any], inside: tuple[str, ...]) -> dict[str, Any]:
     """``T | None`` as a list of types; other unions can't be said."""
     some = [option for option in options if option.get("type") != "null"]
     if len(some) != 1:

@@ -143,9 +143,7 @@ ROWS = [
     Row(
         "6: the reason stands in the body only",
         [
-            failure(
-                400, "Error code: 400", body={"error": "'response_format.type' must be 'json_schema' or 'text'"}
-            ),
+            failure(400, "Error code: 400", body={"error": "'response_format.type' must be 'json_schema' or 'text'"}),
             reply(),
         ],
         ["native", "json_object"],
@@ -163,9 +161,7 @@ ROWS = [
         ["native"],
         error=ModelAuthenticationError,
     ),
-    Row(
-        "8: an unknown model", [failure(400, "The model `x` does not exist")], ["native"], error=ModelNotFoundError
-    ),
+    Row("8: an unknown model", [failure(400, "The model `x` does not exist")], ["native"], error=ModelNotFoundError),
     Row("8: billing", [failure(400, "Your credit balance is too low")], ["native"], error=ModelQuotaError),
     Row("8: context", [failure(400, "prompt is too long: 9 tokens")], ["native"], error=ContextTooLongError),
     Row(
@@ -294,9 +290,7 @@ def test_every_known_wording_steps_down(style: str, answer: object) -> None:
     """However a provider words its refusal of a format, the next step is taken; only bare ones are tentative."""
     status, body = FORMAT_REFUSALS[style].status, FORMAT_REFUSALS[style].body
     abilities = Abilities()
-    played = play(
-        [failure(status, f"Error code: {status}", body=body), reply("no"), *[reply()]], context(abilities)
-    )
+    played = play([failure(status, f"Error code: {status}", body=body), reply("no"), *[reply()]], context(abilities))
     assert played.tiers[1] in ("json_schema", "json_object")
     certain = style not in ("plain", "bare", "html", "empty")
     assert abilities.get(KEY).proven == (played.tiers[1],)

@@ -40,9 +40,7 @@ RECOVERED = {
     "wrapped in its class name": json.dumps({"Ids": {"memory_ids": ["1", "2"]}}),
     "wrapped twice": json.dumps({"response": {"Ids": {"memory_ids": ["1", "2"]}}}),
     "wrapped in properties": json.dumps({"properties": {"memory_ids": ["1", "2"]}}),
-    "properties filled in beside the type": json.dumps(
-        {"type": "object", "properties": {"memory_ids": ["1", "2"]}}
-    ),
+    "properties filled in beside the type": json.dumps({"type": "object", "properties": {"memory_ids": ["1", "2"]}}),
     "a tool call in text": '<tool_call>\n{"name": "Ids", "arguments": ' + GOOD + "}\n</tool_call>",
     "a tool call with encoded arguments": json.dumps({"name": "Ids", "arguments": GOOD}),
     "single quotes": "{'memory_ids': ['1', '2']}",
@@ -117,9 +115,7 @@ def test_object_wins_over_bare_list() -> None:
 
 def test_json_inside_strings_is_data() -> None:
     """An object quoted in a string of the answer is never taken for the answer."""
-    text = json.dumps(
-        {"operations": [{"op": "add", "memory": 'Said {"operations": []} </think> {"operations": []}'}]}
-    )
+    text = json.dumps({"operations": [{"op": "add", "memory": 'Said {"operations": []} </think> {"operations": []}'}]})
     value = read_value(text, Plan).value
     assert value is not None
     assert [step.op for step in value.operations] == ["add"]
