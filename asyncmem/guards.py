@@ -1,0 +1,217 @@
+"""The rules that a model's decisions pass before anything is written (pure)."""
+
+import re
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
+
+from .cleaning import MAX_TEXT, MAX_TOPIC, MAX_TOPICS, clean_text
+from .errors import InvalidMemoryError
+from .evidence import find_evidence
+from .operations import Add, Clear, Delete, Operation, Update, fold
+from .plan import Plan, PlannedOperation
+from .types import Skipped, UserMemory
+
+MAX_OPERATIONS = 32
+"""Operations that one capture may apply; what a model plans beyond is skipped."""
+
+_ALIAS = re.compile(
+    r"\s*(?:memory_id|memory|id|m|#)?\s*[:#]?\s*(\d{1,6})\s*(?:[:.)\-]\s*(.*))?\s*", re.DOTALL | re.IGNORECASE
+)
+_INSTRUCTING = re.compile(
+    r"</?\s*(?:user_memory|system|assistant|user)\b|<\|\w+\|>|\[/?INST\]|^\s*(?:system|assistant|developer)\s*:"
+    r"|\b(?:ignore|disregard|override|forget)\b.{0,40}\b(?:instruction|prompt|rule|guideline|polic)"
+    r"|\b(?:system|developer)\s+(?:prompt|message)\b"
+    r"|\b(?:reveal|print|output|leak|send)\b.{0,40}\b(?:prompt|password|api.?key|secret|credential)"
+    r"|\b(?:you are now|you must|from now on,? you|act as|pretend to be|do not tell the user)\b"
+    r"|\b(?:ignorier\w*|vergiss)\b.{0,40}\banweisung|\b(?:ignora|olvida)\b.{0,40}\binstruccion"
+    r"|\b(?:ignore[sz]?|oublie[sz]?)\b.{0,40}\bconsignes?\b|(?:忽略|无视|忘记).{0,20}(?:指令|提示|规则)",
+    re.IGNORECASE | re.MULTILINE | re.DOTALL,
+)
+
+
+def looks_like_instructions(text: str) -> bool:
+    """Whether a memory's text talks to a model rather than about a user. It may be wrong in either direction."""
+    return _INSTRUCTING.search(text) is not None
+
+
+def resolve_alias(alias: str, memories: Sequence[UserMemory]) -> UserMemory | None:
+    """The memory that a model means, or ``None`` when there is none, or when number and text contradict each other.
+
+    Taken are ``2``, ``"2"``, ``"id: 2"``, ``"m2"``, ``"2: its text"`` and the text alone. Models, small ones above
+    all, mix up numbers but not meaning: so the text decides where it is given.
+
+    Args:
+        alias: what the model wrote.
+        memories: what it was shown, in order: the first is 1.
+    """
+    match = _ALIAS.fullmatch(alias)
+    number, text = (int(match[1]), fold(match[2] or "")) if match else (0, fold(alias))
+    numbered = memories[number - 1] if 0 < number <= len(memories) else None
+    if not text:
+        return numbered
+    same = [memory for memory in memories if fold(memory.memory) == text]
+    if same:
+        return numbered if numbered in same else same[0]
+    begins = [m for m in memories if len(text) >= _ENOUGH and _either_begins(fold(m.memory), text)]
+    if numbered is not None and (numbered in begins or (not begins and _share_words(numbered.memory, text))):
+        return numbered
+    return begins[0] if len(begins) == 1 else None
+
+
+_ENOUGH = 8
+"""Characters of a memory's beginning that tell it from the others."""
+
+
+def _either_begins(one: str, other: str) -> bool:
+    return one.startswith(other) or other.startswith(one)
+
+
+def _share_words(one: str, other: str) -> bool:
+    """Whether half of the copied words stand in the memory: an inexact copy, rather than another memory."""
+    words, known = set(fold(other).split()), set(fold(one).split())
+    return 2 * len(words & known) >= len(words)
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What is left of a plan.
+
+    Attributes:
+        operations: what may be applied, with the memories' real ids.
+        skipped: the rest, each with its reason.
+    """
+
+    operations: list[Operation] = field(default_factory=list[Operation])
+    skipped: list[Skipped] = field(default_factory=list[Skipped])
+
+
+class _Refused(Exception):  # noqa: N818  raised and caught in this module only
+    def __init__(self, reason: str, memory_id: str | None = None) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.memory_id = memory_id
+
+
+@dataclass(slots=True)
+class _Judge:
+    """One plan being judged: what it may use, and what it used already."""
+
+    shown: Sequence[UserMemory]
+    said: Sequence[str]
+    enabled: Collection[str]
+    texts: dict[str, str | None]
+    touched: set[str] = field(default_factory=set[str])
+    allowed: int = MAX_OPERATIONS
+
+    def judge(self, planned: PlannedOperation) -> Operation:
+        if self.allowed <= 0:
+            raise _Refused(f"one capture applies at most {MAX_OPERATIONS} operations")
+        name = _operation_name(planned)
+        handlers: dict[str, Callable[[PlannedOperation], Operation]] = {
+            "add": self.add,
+            "update": self.update,
+            "delete": self.delete,
+            "clear": lambda _: Clear(),
+        }
+        if name not in handlers:
+            raise _Refused("there is no such operation")
+        if name not in self.enabled:
+            raise _Refused("this operation is switched off")
+        operation = handlers[name](planned)
+        self.allowed -= 1
+        return operation
+
+    def add(self, planned: PlannedOperation) -> Add:
+        text = self.text(planned)
+        evidence = self.evidence(planned, text, "")
+        self.texts[fold(text)] = None
+        return Add(text, _topics(planned.topics), evidence, looks_like_instructions(text))
+
+    def update(self, planned: PlannedOperation) -> Update:
+        memory = self.target(planned)
+        if fold(planned.memory) == fold(memory.memory):
+            raise _Refused("the memory says this already", memory.memory_id)
+        text = self.text(planned)
+        evidence = self.evidence(planned, text, memory.memory)
+        self.touched.add(str(memory.memory_id))
+        self.texts[fold(text)] = memory.memory_id
+        topics = _topics(planned.topics) or None
+        return Update(str(memory.memory_id), text, topics, evidence, looks_like_instructions(text))
+
+    def delete(self, planned: PlannedOperation) -> Delete:
+        memory = self.target(planned)
+        self.touched.add(str(memory.memory_id))
+        return Delete(str(memory.memory_id))
+
+    def target(self, planned: PlannedOperation) -> UserMemory:
+        memory = resolve_alias(planned.memory_id, self.shown)
+        if memory is None:
+            raise _Refused("this user has no memory under that alias")
+        if str(memory.memory_id) in self.touched:
+            raise _Refused("an operation before it changes the same memory", memory.memory_id)
+        return memory
+
+    def text(self, planned: PlannedOperation) -> str:
+        if not planned.memory.strip():
+            raise _Refused("the text is blank")
+        try:
+            text = clean_text(planned.memory)
+        except InvalidMemoryError as error:
+            too_long = len(planned.memory) > MAX_TEXT
+            raise _Refused(f"the text exceeds {MAX_TEXT:,} characters" if too_long else str(error)) from None
+        if fold(text) in self.texts:
+            raise _Refused("an existing memory says the same", self.texts[fold(text)])
+        return text
+
+    def evidence(self, planned: PlannedOperation, text: str, known: str) -> str:
+        found = find_evidence(planned.evidence, text, self.said, known)
+        if found is None:
+            raise _Refused("the user's words don't say it")
+        return found
+
+
+def judge_plan(
+    plan: Plan,
+    *,
+    shown: Sequence[UserMemory],
+    existing: Sequence[UserMemory],
+    said: Sequence[str],
+    enabled: Collection[str],
+) -> Judged:
+    """What of a plan may be applied.
+
+    Skipped, with a reason, is what names an unknown or switched-off operation or an unknown alias, has a blank or
+    too long text, says what a memory says already, rests on words that the user didn't say, or changes a memory a
+    second time. The same operation again counts once. What looks like instructions to a model is marked suspect.
+
+    Args:
+        plan: what the model decided.
+        shown: the memories that it was shown, in order: the first has alias 1.
+        existing: all that are known of the user, shown or not.
+        said: the user's own words, message by message.
+        enabled: names of the operations that are switched on.
+    """
+    judge = _Judge(shown, said, enabled, {fold(m.memory): m.memory_id for m in existing})
+    judged, seen = Judged(), list[PlannedOperation]()
+    for planned in plan.operations:
+        if planned in seen:
+            continue
+        seen.append(planned)
+        try:
+            judged.operations.append(judge.judge(planned))
+        except _Refused as refused:
+            text = planned.memory.strip() or None
+            judged.skipped.append(Skipped(_operation_name(planned), refused.reason, text, refused.memory_id))
+    return judged
+
+
+def _operation_name(planned: PlannedOperation) -> str:
+    """The operation's name. An update of no memory at all is an addition: small models confuse the two."""
+    name = planned.op.strip().casefold().removesuffix("_memory")
+    return "add" if name == "update" and not planned.memory_id.strip() else name
+
+
+def _topics(topics: Sequence[str]) -> tuple[str, ...]:
+    """The topics that can be stored, in order."""
+    clean = dict.fromkeys(" ".join(topic.split()) for topic in topics if 0 < len(topic.strip()) <= MAX_TOPIC)
+    return tuple(clean)[:MAX_TOPICS]
