@@ -62,12 +62,12 @@ async def connect(db: object, settings: Settings) -> Connection:
         ConfigurationError: ``db`` can't be used.
         StoreError: no server answers, or it refuses the user.
     """
-    database, close = await _resolve(db if db is not None else os.environ.get("ASYNCMEM_DB"), settings)
+    held = await _hold(db if db is not None else os.environ.get("ASYNCMEM_DB"), settings)
     try:
-        safe = _with_our_options(database)
-        return Connection(safe, await _probe(safe, settings), close)
+        safe = _with_our_options(held.choose(held.client))
+        return Connection(safe, await _probe(safe, settings), held.close)
     except BaseException:
-        await close()
+        await held.close()
         raise
 
 
@@ -75,7 +75,16 @@ async def _nothing() -> None:
     """What closing a client that was handed in does."""
 
 
-async def _resolve(db: object, settings: Settings) -> tuple[Database, Callable[[], Awaitable[None]]]:
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """A client, which of its databases is meant, and how to let go of it."""
+
+    client: AsyncMongoClient[Row]
+    choose: Callable[[AsyncMongoClient[Row]], Database]
+    close: Callable[[], Awaitable[None]]
+
+
+async def _hold(db: object, settings: Settings) -> _Held:
     match db:
         case None:
             raise ConfigurationError(f"no database is named: {CHOICES}")
@@ -83,29 +92,33 @@ async def _resolve(db: object, settings: Settings) -> tuple[Database, Callable[[
             return await _embedded(db.removeprefix("embedded").removeprefix(":"), settings)
         case str() if db.startswith(("mongodb://", "mongodb+srv://")):
             client = await _client(host=db)
-            return _default_database(client), client.close
+            return _Held(client, _default_database, client.close)
         case AsyncDatabase():
-            return cast("Database", db), _nothing
+            given = cast("Database", db)
+            return _Held(given.client, lambda _: given, _nothing)
         case AsyncMongoClient():
-            return _default_database(cast("AsyncMongoClient[Row]", db)), _nothing
+            return _Held(cast("AsyncMongoClient[Row]", db), _default_database, _nothing)
         case _ if type(db).__module__.split(".")[0] == "motor":
-            client, database = await _from_motor(db)
-            return database, client.close
+            return await _from_motor(db)
         case str():
             raise ConfigurationError(f"db= is a str that is neither a MongoDB URI nor 'embedded': {CHOICES}")
         case _:
             raise ConfigurationError(f"db= can't be a {type(db).__name__}: {CHOICES}")
 
 
-async def _embedded(path: str, settings: Settings) -> tuple[Database, Callable[[], Awaitable[None]]]:
+async def _embedded(path: str, settings: Settings) -> _Held:
     server = await open_embedded(Path(path) if path else None, timeout=settings.open_timeout + _BOOT)
-    client = await _client(host=server.uri)
+    try:
+        client = await _client(host=server.uri)
+    except BaseException:
+        await server.release()
+        raise
 
     async def close() -> None:
         await client.close()
         await server.release()
 
-    return _default_database(client), close
+    return _Held(client, _default_database, close)
 
 
 async def _client(**options: Any) -> AsyncMongoClient[Row]:
@@ -128,7 +141,7 @@ def _default_database(client: AsyncMongoClient[Row]) -> Database:
         ) from None
 
 
-async def _from_motor(db: Any) -> tuple[AsyncMongoClient[Row], Database]:
+async def _from_motor(db: Any) -> _Held:
     """A PyMongo client with the options of a Motor client. Motor's own can't serve Beanie 2."""
     delegate: Any = getattr(db, "delegate", None)
     given = isinstance(delegate, pymongo.database.Database)
@@ -136,17 +149,13 @@ async def _from_motor(db: Any) -> tuple[AsyncMongoClient[Row], Database]:
     options: object = getattr(sync, "_init_kwargs", None)
     if not isinstance(options, dict):
         raise ConfigurationError(f"a Motor {type(db).__name__} of this version can't be taken over: {CHOICES}")
-    kept: dict[str, Any] = {k: v for k, v in cast("dict[str, Any]", options).items() if k != "driver"}
-    client = await _client(**kept)
-    if sync is delegate:
-        return client, _default_database(client)
-    database = client.get_database(
-        delegate.name,
-        read_preference=delegate.read_preference,
-        write_concern=delegate.write_concern,
-        read_concern=delegate.read_concern,
-    )
-    return client, database
+    client = await _client(**{k: v for k, v in cast("dict[str, Any]", options).items() if k != "driver"})
+
+    def same_database(client: AsyncMongoClient[Row]) -> Database:
+        concerns = {name: getattr(delegate, name) for name in ("read_preference", "write_concern", "read_concern")}
+        return client.get_database(delegate.name, **concerns)
+
+    return _Held(client, same_database if given else _default_database, client.close)
 
 
 def _with_our_options(database: Database) -> Database:
