@@ -122,6 +122,12 @@ _NO_MODEL = re.compile(
     r"|(?:invalid|unknown|no such) model|llm provider not provided|model_not_found|decommissioned",
     re.IGNORECASE,
 )
+_BROKEN = re.compile(
+    r"expecting value: line|if litellm error|invalid response object|unable to (?:get|parse) json response"
+    r"|error (?:parsing|converting).{0,40}response",
+    re.IGNORECASE,
+)
+"""A 200 whose body litellm could not make sense of; on some ways it calls that a bad request."""
 _UNREACHABLE = re.compile(
     r"connection error|connection refused|cannot connect|connect call failed|name or service not known"
     r"|temporary failure in name resolution|nodename nor servname|all connection attempts failed"
@@ -160,6 +166,7 @@ def _by_status(named: type[ModelError] | None, status: int | None, text: str) ->
 
 def _refusal(text: str, status: int) -> type[ModelError]:
     kinds = (
+        (_BROKEN, ModelUnavailableError),
         (_TOO_LONG, ContextTooLongError),
         (_REFUSED, ModelRefusedError),
         (_BAD_KEY, ModelAuthenticationError),

@@ -21,6 +21,9 @@ T = TypeVar("T", bound=BaseModel)
 R = TypeVar("R")
 
 
+_GRACE = 0.25
+
+
 class LLM:
     """A model that gives validated values or precise errors, whatever its provider can do.
 
@@ -102,8 +105,10 @@ class LLM:
     async def _send(self, request: ChatRequest, ends: float) -> ChatReply | Failure:
         """The reply, or the facts of the failure: no foreign exception goes further than this."""
         try:
-            # three bounds: the operation's deadline, also while waiting in line, then the one request's
-            async with asyncio.timeout_at(ends), self._gate(), asyncio.timeout(request.timeout):
+            # three bounds: the operation's deadline, also while waiting in line, then the one request's; a model
+            # that keeps the time-out itself is given the chance to end its call in order
+            grown = None if request.timeout is None else request.timeout + _GRACE
+            async with asyncio.timeout_at(ends), self._gate(), asyncio.timeout(grown):
                 return await self._model.complete(request)
         except AssertionError:
             raise  # a test double says that it was not to be called

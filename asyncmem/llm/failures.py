@@ -23,7 +23,7 @@ from asyncmem.errors import (
 )
 
 from .causes import CLASSES, cause
-from .scrubbing import scrub, without_echo
+from .scrubbing import scrub, without_echo, without_output
 
 _ADVICE: Mapping[type[ModelError], str] = {
     ModelKeyMissingError: "No API key is configured: set the provider's environment variable (such as"
@@ -145,7 +145,7 @@ def to_error(
     if isinstance(failure.error, cls):
         return failure.error
     where = f" (raised at {failure.where})" if failure.where else ""
-    words = without_echo(scrub(failure.text.partition("failed_generation")[0], secrets), prompt)
+    words = without_echo(scrub(without_output(failure.text), secrets), prompt)
     message = f"{model}: {_ADVICE[cls]}{hint and ': '}{hint}. [{failure.name}{where}: {words}]"
     return cls(
         message,

@@ -16,6 +16,14 @@ _SECRETS = re.compile(
 )
 
 
+_OUTPUT = re.compile(r"failed_generation|original response|raw response|response object|received\s*[=:]", re.IGNORECASE)
+
+
+def without_output(text: str) -> str:
+    """The text up to where it begins to quote what the model said."""
+    return _OUTPUT.split(text, maxsplit=1)[0]
+
+
 def scrub(text: str, secrets: Sequence[str] = (), limit: int = MAX_DETAIL) -> str:
     """The text on one line without keys, headers and passwords, cut to ``limit`` characters."""
     for secret in secrets:

@@ -153,7 +153,7 @@ def _refused(
         return NoTools()
     if tier != "text" and _FORMAT.search(failure.text) and kind is not ContextTooLongError:
         return StepDown(_next(failure.text, tier), certain=True)
-    if failure.status in (500, 501):
+    if issubclass(kind, _PASSING):
         return Retry(kind)
     if kind is not ModelRequestError:
         return Fatal(kind)

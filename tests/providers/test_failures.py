@@ -1,0 +1,269 @@
+"""What goes wrong besides refusals, over HTTP: which error it becomes, what is retried, and that nothing leaks."""
+
+import asyncio
+import logging
+import traceback
+
+import pytest
+
+from asyncmem.errors import (
+    ContextTooLongError,
+    ModelAuthenticationError,
+    ModelError,
+    ModelKeyMissingError,
+    ModelNotFoundError,
+    ModelQuotaError,
+    ModelRateLimitError,
+    ModelRefusedError,
+    ModelRequestError,
+    ModelTimeoutError,
+    ModelUnavailableError,
+    ModelUnreachableError,
+    StructuredOutputError,
+)
+from asyncmem.llm import LLM, Abilities, ChatReply
+from asyncmem.settings import LLMSettings
+from asyncmem.testing import FAILURES, Behaviour, ProviderSimulator
+
+from ..unit.llm.schemas import Ids
+from .paths import HEADER, KEY, OPENAI_PATHS, PATHS, Path, llm_for, sent, settings
+
+pytestmark = pytest.mark.anyio
+
+SECRET_WORDS = "the canary sleeps in the blue teapot"
+PROMPT = [
+    {"role": "system", "content": "You choose memories."},
+    {"role": "user", "content": f"Remember that {SECRET_WORDS} on Sundays."},
+]
+GOOD = Behaviour(says={"memory_ids": ["1"]})
+
+ERRORS: dict[str, type[ModelError]] = {
+    "rate_limit": ModelRateLimitError,
+    "quota": ModelQuotaError,
+    "server_error": ModelUnavailableError,
+    "overloaded": ModelUnavailableError,
+    "overloaded529": ModelUnavailableError,
+    "bad_gateway": ModelUnavailableError,
+    "wrong_key": ModelAuthenticationError,
+    "key_echo": ModelAuthenticationError,
+    "forbidden": ModelAuthenticationError,
+    "no_credit": ModelQuotaError,
+    "no_model": ModelNotFoundError,
+    "too_long": ContextTooLongError,
+    "policy": ModelRefusedError,
+    "garbage": ModelUnavailableError,
+    "no_choices": ModelUnavailableError,
+    "drop": ModelUnavailableError,
+    "half": ModelUnavailableError,
+    "slow": ModelTimeoutError,
+    "prompt_echo": ModelRequestError,
+}
+CHECKED = [path for path in PATHS if path.model in ("openai/foo", "hosted_vllm/foo", "mistral/foo", "anthropic/claude-foo", "gemini/gemini-foo", "ollama_chat/foo", "bedrock/meta.llama3-8b-instruct-v1:0", "litellm_proxy/foo")]  # fmt: skip
+
+
+def test_every_failure_has_an_error() -> None:
+    """No failure that the simulator knows is left out of this suite."""
+    fixable = {"max_tokens", "temperature", "json_word"}
+    assert set(FAILURES) - fixable <= set(ERRORS)
+
+
+@pytest.mark.parametrize("kind", ERRORS)
+@pytest.mark.parametrize("path", CHECKED, ids=[path.model for path in CHECKED])
+async def test_precise_error_and_nothing_leaks(
+    path: Path,
+    kind: str,
+    provider: ProviderSimulator,
+    caplog: pytest.LogCaptureFixture,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    """Each failure is an error of its own that names the model and holds no key, header or prompt, nor do the logs."""
+    caplog.set_level(logging.DEBUG)
+    provider.behaviour = Behaviour(fails=(kind,) * 9)
+    llm = llm_for(path, provider, retries=0, timeout=0.3 if kind == "slow" else 20)
+    with pytest.raises(ModelError) as caught:
+        await llm.structured(PROMPT, Ids)
+    error = caught.value
+    if kind == "prompt_echo" and path.dialect in ("gemini", "ollama", "anthropic", "bedrock"):
+        assert isinstance(error, (ModelRequestError, ModelUnavailableError))
+    else:
+        assert type(error) in (ERRORS[kind], *ERRORS[kind].__subclasses__())
+    assert error.model == path.model
+    assert str(error).startswith(path.model)
+    assert error.__cause__ is None
+    assert error.__context__ is None
+    out, err = capfd.readouterr()
+    logged = [f"{r.getMessage()} {r.exc_text}" for r in caplog.records if r.levelno >= logging.INFO]
+    shown = [str(error), repr(error), repr(vars(error)), *traceback.format_exception(error), *logged, out, err]
+    shown += [repr(llm), repr(llm.settings)]
+    for secret in (KEY, HEADER, SECRET_WORDS, "canary sleeps", "AKIACANARYCANARY"):
+        assert secret not in "\n".join(shown)
+
+
+@pytest.mark.parametrize("path", [PATHS[0], PATHS[1]], ids=["SDK", "httpx"])
+async def test_passing_failures_are_retried(path: Path, provider: ProviderSimulator) -> None:
+    """Two failures that pass are followed by the answer; all three calls are counted."""
+    provider.behaviour = Behaviour(says={"memory_ids": ["1"]}, fails=("overloaded", "drop"), retry_after="0")
+    done = await llm_for(path, provider).structured(PROMPT, Ids)
+    assert (done.value.memory_ids, done.tier, done.usage.calls) == (["1"], "native", 3)
+    assert sent(provider) == 3
+
+
+@pytest.mark.parametrize("path", [PATHS[0], PATHS[1]], ids=["SDK", "httpx"])
+async def test_retry_after_is_kept(path: Path, provider: ProviderSimulator) -> None:
+    """The next try waits as long as the provider asked."""
+    provider.behaviour = Behaviour(says={"memory_ids": ["1"]}, fails=("rate_limit",), retry_after="0.4")
+    loop = asyncio.get_running_loop()
+    started = loop.time()
+    await llm_for(path, provider).structured(PROMPT, Ids)
+    assert loop.time() - started >= 0.4
+
+
+async def test_retry_after_beyond_the_deadline_is_raised_at_once(provider: ProviderSimulator) -> None:
+    """A wait that would outlast the deadline is not begun; the error carries it."""
+    provider.behaviour = Behaviour(fails=("rate_limit",) * 9, retry_after="500")
+    with pytest.raises(ModelRateLimitError) as caught:
+        await llm_for(PATHS[0], provider).structured(PROMPT, Ids)
+    assert (caught.value.retry_after, caught.value.retryable, caught.value.status) == (500.0, True, 429)
+    assert len(provider.received) == 1
+
+
+async def test_one_deadline_over_everything(provider: ProviderSimulator) -> None:
+    """However many tries are left, the deadline ends them all."""
+    provider.behaviour = Behaviour(fails=("slow",) * 99)
+    loop = asyncio.get_running_loop()
+    started = loop.time()
+    with pytest.raises(ModelTimeoutError):
+        await llm_for(PATHS[0], provider, retries=20, timeout=0.2, deadline=0.5).structured(PROMPT, Ids)
+    assert loop.time() - started < 2.0
+
+
+async def test_cancelling_is_prompt_and_harmless(provider: ProviderSimulator) -> None:
+    """A cancelled call ends at once, and the model works on."""
+    llm = llm_for(PATHS[0], provider)
+    provider.behaviour = Behaviour(fails=("slow",))
+    task = asyncio.ensure_future(llm.structured(PROMPT, Ids))
+    while not provider.received:
+        await asyncio.sleep(0.01)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    provider.behaviour = GOOD
+    assert (await llm.structured(PROMPT, Ids)).value.memory_ids == ["1"]
+
+
+async def test_unreachable_server() -> None:
+    """A server that is not there is said to be unreachable, with what to check."""
+    llm = LLM("openai/foo", LLMSettings(api_base="http://127.0.0.1:9", api_key=KEY, retries=0), abilities=Abilities())
+    with pytest.raises(ModelUnreachableError, match="check LLMSettings\\(api_base") as caught:
+        await llm.structured(PROMPT, Ids)
+    assert caught.value.retryable
+
+
+@pytest.mark.parametrize("model", ["openai/gpt-4o", "anthropic/claude-sonnet-4-5", "groq/foo", "mistral/foo"])
+async def test_missing_key(model: str, monkeypatch: pytest.MonkeyPatch, provider: ProviderSimulator) -> None:
+    """Without a key the error says that there is none and where to put it."""
+    for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GROQ_API_KEY", "MISTRAL_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    provider.behaviour = Behaviour(fails=("wrong_key",) * 9)
+    base = provider.root if "anthropic" in model else provider.url
+    llm = LLM(model, LLMSettings(api_base=base, retries=0), abilities=Abilities())
+    with pytest.raises((ModelKeyMissingError, ModelAuthenticationError), match="key"):
+        await llm.structured(PROMPT, Ids)
+
+
+async def test_missing_openai_key_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """litellm calls a missing OpenAI key a server error; it is told from one, and not retried."""
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    with pytest.raises(ModelKeyMissingError, match="No API key is configured: set") as caught:
+        await LLM("openai/gpt-4o", abilities=Abilities()).structured(PROMPT, Ids)
+    assert not caught.value.retryable
+
+
+async def test_model_without_provider(capfd: pytest.CaptureFixture[str]) -> None:
+    """A model string that no provider has is unknown, and litellm prints no banner."""
+    with pytest.raises(ModelNotFoundError, match="provider/model"):
+        await LLM("no-such-model", abilities=Abilities()).structured(PROMPT, Ids)
+    assert capfd.readouterr() == ("", "")
+
+
+BODIES: dict[str, tuple[ChatReply | str, list[str]]] = {
+    "tool call": (ChatReply(finish_reason="tool_calls", tool_calls=()), []),
+    "reasoning": (ChatReply(content=None, reasoning='{"memory_ids": ["1"]}'), ["1"]),
+    "fenced": ('```json\n{"memory_ids": ["1"]}\n```', ["1"]),
+    "single quotes": ("{'memory_ids': ['1']}", ["1"]),
+}
+
+
+@pytest.mark.parametrize("path", OPENAI_PATHS, ids=[path.model for path in OPENAI_PATHS])
+@pytest.mark.parametrize("body", ["reasoning", "fenced", "single quotes"])
+async def test_bodies_are_read_in_one_call(path: Path, body: str, provider: ProviderSimulator) -> None:
+    """What a model wraps its answer in costs no further call."""
+    says, ids = BODIES[body]
+    provider.behaviour = Behaviour(says=says)
+    done = await llm_for(path, provider).structured(PROMPT, Ids)
+    assert (done.value.memory_ids, done.usage.calls, done.repairs) == (ids, 1, 0)
+
+
+@pytest.mark.parametrize("path", PATHS, ids=[path.model for path in PATHS])
+async def test_cut_reply_is_asked_for_with_more_tokens_then_salvaged(path: Path, provider: ProviderSimulator) -> None:
+    """A reply that stays cut is salvaged after one more call with four times the tokens, and says so."""
+    provider.behaviour = Behaviour(says=ChatReply(content='{"memory_ids": ["1", "2", "3', finish_reason="length"))
+    done = await llm_for(path, provider).structured(PROMPT, Ids, max_tokens=50)
+    assert (done.value.memory_ids, done.partial, done.usage.calls) == (["1", "2"], True, 2)
+    assert "200" in str(provider.received[-1].body)
+
+
+FILTERING = [path for path in PATHS if path.dialect != "ollama"]  # Ollama filters nothing
+
+
+@pytest.mark.parametrize("path", FILTERING, ids=[path.model for path in FILTERING])
+async def test_refused_content(path: Path, provider: ProviderSimulator) -> None:
+    """A content filter is a refusal, wherever the provider puts it."""
+    provider.behaviour = Behaviour(says=ChatReply(content=None, finish_reason="content_filter"))
+    with pytest.raises(ModelRefusedError):
+        await llm_for(path, provider).structured(PROMPT, Ids)
+
+
+async def test_refusal_in_words_of_the_provider(provider: ProviderSimulator) -> None:
+    """A refusal field is a refusal; its words are not repeated."""
+    provider.behaviour = Behaviour(says=ChatReply(content=None, refusal=f"I can't talk about {SECRET_WORDS}"))
+    with pytest.raises(ModelRefusedError) as caught:
+        await llm_for(PATHS[0], provider).structured(PROMPT, Ids)
+    assert SECRET_WORDS not in str(caught.value)
+
+
+async def test_unreadable_replies_end_with_the_raw_text(provider: ProviderSimulator) -> None:
+    """After two repairs the error carries the reply, and its message does not."""
+    provider.behaviour = Behaviour(says=f"I will not. {SECRET_WORDS}")
+    with pytest.raises(StructuredOutputError) as caught:
+        await llm_for(PATHS[0], provider).structured(PROMPT, Ids)
+    assert caught.value.raw == f"I will not. {SECRET_WORDS}"
+    assert SECRET_WORDS not in str(caught.value)
+    assert [r.wanted.format for r in provider.received] == ["json_schema", "json_schema", None]
+
+
+async def test_many_at_once_learn_together(provider: ProviderSimulator) -> None:
+    """A herd of cold calls costs one refusal each at most; later ones cost none."""
+    provider.behaviour = Behaviour(says={"memory_ids": ["1"]}, accepts=("json_object",))
+    llm = llm_for(PATHS[0], provider)
+    first = await asyncio.gather(*(llm.structured(PROMPT, Ids) for _ in range(32)))
+    assert {done.tier for done in first} == {"json_object"}
+    assert len(provider.received) <= 64
+    provider.forget()
+    await asyncio.gather(*(llm.structured(PROMPT, Ids) for _ in range(32)))
+    assert len(provider.received) == 32
+
+
+async def test_usage_is_summed_and_unknown_cost_is_none(provider: ProviderSimulator) -> None:
+    """Tokens of all calls are added; the cost of a model without a price is None, of a known one a number."""
+    provider.behaviour = Behaviour(says="no", accepts=())
+    llm = llm_for(PATHS[0], provider)
+    provider.behaviour = Behaviour(says={"memory_ids": ["1"]}, accepts=())
+    done = await llm.structured(PROMPT, Ids)
+    assert (done.usage.calls, done.usage.prompt_tokens, done.usage.completion_tokens) == (3, 11, 7)
+    assert done.usage.cost is None
+    known = LLM("openai/gpt-4o-mini", settings(PATHS[0], provider), abilities=Abilities())
+    provider.behaviour = GOOD
+    cost = (await known.structured(PROMPT, Ids)).usage.cost
+    assert cost is not None
+    assert cost > 0
