@@ -61,9 +61,7 @@ async def open_embedded(path: Path | None = None, *, timeout: timedelta = DEFAUL
     opening = Opening(path, timeout)
     try:
         # A limiter of its own: starting takes long, and must neither hold up nor wait for other worker threads.
-        found = await anyio.to_thread.run_sync(
-            opening.run, abandon_on_cancel=True, limiter=anyio.CapacityLimiter(1)
-        )
+        found = await anyio.to_thread.run_sync(opening.run, abandon_on_cancel=True, limiter=anyio.CapacityLimiter(1))
     except BaseException:
         opening.abandon()
         raise

@@ -117,9 +117,7 @@ def wanted_engine(environ: Mapping[str, str]) -> EngineName | None:
         if wanted == name:
             return name
     if wanted:
-        raise ConfigurationError(
-            f"ASYNCMEM_EMBEDDED_ENGINE is {wanted!r}: it may be {' or '.join(ENGINES)}, or unset"
-        )
+        raise ConfigurationError(f"ASYNCMEM_EMBEDDED_ENGINE is {wanted!r}: it may be {' or '.join(ENGINES)}, or unset")
     return None
 
 
@@ -168,9 +166,7 @@ def _find_mongod(installed: Installed) -> tuple[str, ...] | None:
     named = installed.environ.get("ASYNCMEM_MONGOD")
     if named:
         if not installed.runs(named):
-            raise EmbeddedUnavailableError(
-                f"ASYNCMEM_MONGOD is {named!r}, which does not run: try it with --version"
-            )
+            raise EmbeddedUnavailableError(f"ASYNCMEM_MONGOD is {named!r}, which does not run: try it with --version")
         return (named,)
     for found in (installed.on_path("mongod"), installed.in_wheel(WHEEL, "mongod")):
         if found and installed.runs(found):

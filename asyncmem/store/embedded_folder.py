@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal, get_args
 
-from ..errors import EmbeddedServerError
+from ..errors import ConfigurationError, EmbeddedServerError
 
 EngineName = Literal["mongod", "secantus"]
 ENGINES: tuple[EngineName, ...] = get_args(EngineName)
@@ -215,20 +215,32 @@ class Folder:
                     log.replace(log.with_suffix(".log.1"))
 
 
-def default_folder(environ: Mapping[str, str], home: Path, platform: str = sys.platform) -> Path:
-    """Where the embedded server keeps its data when no path is given.
+def folder_at(path: Path | None, environ: Mapping[str, str], platform: str = sys.platform) -> Folder:
+    """The folder of that path, or the user's own.
 
-    Source: XDG Base Directory Specification, ``$XDG_DATA_HOME``: a relative path in it is to be ignored.
+    Raises:
+        ConfigurationError: the path starts in the home directory of nobody that is known here.
     """
+    try:
+        path = (path or _default_path(environ, platform)).expanduser()
+    except RuntimeError as error:
+        raise ConfigurationError(
+            f'where to keep the embedded server\'s data? {error} Pass db="embedded:PATH" with an absolute path'
+        ) from error
+    return Folder(Path(os.path.realpath(path)))
+
+
+def _default_path(environ: Mapping[str, str], platform: str) -> Path:
+    # Source: XDG Base Directory Specification, $XDG_DATA_HOME: a relative path in it is to be ignored.
     if named := environ.get("ASYNCMEM_DATA"):
-        return Path(named).expanduser()
+        return Path(named)
     xdg = environ.get("XDG_DATA_HOME", "")
     if os.path.isabs(xdg):
         data = Path(xdg)
     elif platform == "darwin":
-        data = home / "Library" / "Application Support"
+        data = Path("~/Library/Application Support")
     else:
-        data = home / ".local" / "share"
+        data = Path("~/.local/share")
     return data / "asyncmem" / "embedded"
 
 

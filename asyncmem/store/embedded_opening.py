@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ..errors import AsyncMemError, EmbeddedServerError
 from .embedded_engines import check_engine, wanted_engine
-from .embedded_folder import EngineName, Folder, ServerRecord, default_folder
+from .embedded_folder import EngineName, Folder, ServerRecord, folder_at, folder_error
 from .embedded_locks import FileLock, Mode, is_held
 
 _TICK = 0.02
@@ -85,14 +85,16 @@ class Opening:
             ConfigurationError: what the environment asks for does not exist, or is not installed.
             EmbeddedServerError: the folder can't be used, or the server does not start.
         """
-        path = self._path or default_folder(os.environ, Path.home())
-        folder = Folder(Path(os.path.realpath(path.expanduser())))
+        folder = folder_at(self._path, os.environ)
         folder.prepare()
-        check_engine(folder.path, folder.engine(), wanted_engine(os.environ))
         lease = Lease(folder)
         try:
+            check_engine(folder.path, folder.engine(), wanted_engine(os.environ))
             opened = self._reach(lease)
             self._hand_over(lease)
+        except OSError as error:
+            lease.give_up()
+            raise folder_error(error, folder.path) from error
         except BaseException:
             lease.give_up()
             raise
@@ -136,9 +138,11 @@ class Opening:
                 start_new_session=True,
             ) as launcher,
         ):
-            report = self._read_report(folder, launcher)
-        if report is not None:
-            raise report
+            failure = self._read_report(folder, launcher)
+        if failure is not None:
+            while is_held(folder.supervisor_lock, Mode.SHARED):
+                self._wait(folder, str(failure))
+            raise failure
 
     def _read_report(self, folder: Folder, launcher: "subprocess.Popen[bytes]") -> AsyncMemError | None:
         from .supervisor import read_report

@@ -146,9 +146,7 @@ def start_failure(engine: Engine, code: int | None, folder: Folder, free_space: 
         case _:
             what = f"ended with exit code {code} while it started"
     space = f". The disk has only {free_space // 1_000_000} MB left" if free_space < _LOW_SPACE else ""
-    return EmbeddedServerError(
-        f"{engine.name} {what}{space}. Its log is {folder.engine_log}", retryable=code == -9
-    )
+    return EmbeddedServerError(f"{engine.name} {what}{space}. Its log is {folder.engine_log}", retryable=code == -9)
 
 
 def _free_space(folder: Folder) -> int:

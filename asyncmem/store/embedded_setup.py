@@ -17,7 +17,8 @@ _ROLES = ["readWriteAnyDatabase", "dbAdminAnyDatabase", "clusterMonitor"]
 _KEEPERS = {"mongod": ("__system", "local"), "secantus": ("supervisor", "admin")}
 _NOT_INITIATED = 94
 _AUTHENTICATION_FAILED = 18
-_TIMEOUT = 30_000
+# A mongod that moved to another port first asks whoever listens at the old one, for up to 30 s.
+_TIMEOUT = 60_000
 
 Client = MongoClient[dict[str, Any]]
 

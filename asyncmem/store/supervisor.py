@@ -194,8 +194,8 @@ class Supervisor:
             self._stop_engine()
 
     def _stop(self) -> None:
-        self._stop_engine()
         self._folder.forget_server()
+        self._stop_engine()
         self._folder.discard_unfinished()
 
     def _stop_engine(self) -> None:
