@@ -79,11 +79,11 @@ class Applier:
             applied.skipped.append(Skipped("add", "an existing memory says the same", add.memory, memory_id))
 
     async def _update(self, scope: Scope, update: Update, seen: int | None, cause: str, applied: Applied) -> None:
-        values: dict[str, object] = {"memory": update.memory}
-        if update.topics is not None:
-            values["topics"] = list(update.topics)
-        if update.suspect:
-            values["metadata"] = {"suspect": True}
+        def values(before: UserMemory) -> dict[str, object]:
+            topics = {} if update.topics is None else {"topics": list(update.topics)}
+            metadata = {"metadata": {**before.metadata, "suspect": True}} if update.suspect else {}
+            return {"memory": update.memory, **topics, **metadata}
+
         reason = ""
         for expected in (seen, None):  # changed meanwhile: read again and retried once
             try:

@@ -1,6 +1,6 @@
 """Writing memories: one document is one atomic write, and every change checks the revision it was made from."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pymongo.errors import BulkWriteError, DuplicateKeyError
@@ -140,9 +140,14 @@ class Writer:
     # ---------------------------------------------------------------------------------------------- changing
 
     async def change(
-        self, user_id: str, memory_id: str, values: Mapping[str, Any], cause: str, expected: int | None = None
+        self,
+        user_id: str,
+        memory_id: str,
+        values: Mapping[str, Any] | Callable[[UserMemory], Mapping[str, Any]],
+        cause: str,
+        expected: int | None = None,
     ) -> tuple[UserMemory, UserMemory]:
-        """Give a memory new values; the memory before and after, equal when nothing changed.
+        """Give a memory new values, or what a function makes of it; the memory before and after, equal if unchanged.
 
         Raises:
             MemoryNotFoundError: the user has no such memory.
@@ -156,7 +161,8 @@ class Writer:
             before = to_memory(old)
             if expected is not None and before.revision != expected:
                 raise stale(before, expected)
-            new = revised(old, values, self._core.now(), cause)
+            given = values(before) if callable(values) else values
+            new = revised(old, given, self._core.now(), cause)
             if new is None:
                 return before, before
             if await self._swap(old, new):
