@@ -99,7 +99,10 @@ def _words(error: BaseException) -> str:
     Source: openai-python, ``_exceptions.APIError.body``.
     """
     body: object = getattr(error, "body", None)
-    words = str(error)
+    try:
+        words = str(error)
+    except Exception:  # noqa: BLE001  a foreign class whose own text is broken must not hide what happened
+        words = ""
     return f"{words} {body}" if isinstance(body, (str, dict, list)) else words
 
 

@@ -1,6 +1,7 @@
 """Test tools for code that uses asyncmem: a scripted model, and a provider on loopback."""
 
-from .refusals import FAILURES, FORMAT_REFUSALS, TOOL_REFUSALS, Answer
+from .failures import FAILURES
+from .refusals import FORMAT_REFUSALS, TOOL_REFUSALS, Answer
 from .scripted import ScriptedModel, ScriptError, Step, tool_reply
 from .simulator import Behaviour, ProviderSimulator, Received
 

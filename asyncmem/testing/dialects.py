@@ -145,8 +145,7 @@ class Gemini:
         """The reply as this dialect's body."""
         parts: list[dict[str, Any]] = [{"text": reply.content}] if reply.content else []
         parts += [
-            {"functionCall": {"name": call.name, "args": as_object(call.arguments) or {}}}
-            for call in reply.tool_calls
+            {"functionCall": {"name": call.name, "args": as_object(call.arguments) or {}}} for call in reply.tool_calls
         ]
         reason = {"length": "MAX_TOKENS", "content_filter": "SAFETY"}.get(reply.finish_reason, "STOP")
         return {
@@ -267,9 +266,7 @@ def embeddings(body: Json, dimensions: int) -> dict[str, Any]:
     given = body.get("input")
     inputs = given if is_array(given) else [given]
     size = int(body.get("dimensions") or dimensions)
-    rows = [
-        {"object": "embedding", "index": i, "embedding": _vector(str(text), size)} for i, text in enumerate(inputs)
-    ]
+    rows = [{"object": "embedding", "index": i, "embedding": _vector(str(text), size)} for i, text in enumerate(inputs)]
     tokens = 5 * len(rows)
     return {
         "object": "list",

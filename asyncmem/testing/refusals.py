@@ -1,4 +1,4 @@
-"""How providers, gateways and servers word their refusals and failures: status, body and headers, as data.
+"""How providers, gateways and servers word their refusals: status, body and headers, as data.
 
 Source: the messages quoted in the issue trackers of litellm, vLLM, llama.cpp, LM Studio, SGLang, TGI, Ollama and
 OpenRouter, and in the providers' own documentation of their errors.
@@ -24,7 +24,8 @@ class Answer:
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
-def _openai(message: str, param: str | None = None, code: str | None = None, kind: str = "") -> dict[str, object]:
+def openai_error(message: str, param: str | None = None, code: str | None = None, kind: str = "") -> dict[str, object]:
+    """An error as OpenAI words it."""
     return {"error": {"message": message, "type": kind or "invalid_request_error", "param": param, "code": code}}
 
 
@@ -46,7 +47,7 @@ _MISTRAL_DETAIL = {
 FORMAT_REFUSALS: Mapping[str, Answer] = {
     "openai": Answer(
         400,
-        _openai(
+        openai_error(
             "Invalid parameter: 'response_format' of type '{type}' is not supported with this model."
             " Learn more about"
             " supported models at the Structured Outputs guide.",
@@ -54,18 +55,18 @@ FORMAT_REFUSALS: Mapping[str, Answer] = {
     ),
     "azure": Answer(
         400,
-        _openai(
+        openai_error(
             "response_format value as {type} is enabled only for api versions 2024-08-01-preview and later",
             "response_format",
             "BadRequest",
         ),
     ),
     "deepseek": Answer(
-        400, _openai("This response_format type is unavailable now", None, "invalid_request_error")
+        400, openai_error("This response_format type is unavailable now", None, "invalid_request_error")
     ),
     "deepseek422": Answer(
         422,
-        _openai(
+        openai_error(
             "Failed to deserialize the JSON body into the target type: response_format:"
             " response_format.type `{type}`"
             " is unavailable now at line 1 column 1193"
@@ -73,18 +74,17 @@ FORMAT_REFUSALS: Mapping[str, Answer] = {
     ),
     "groq": Answer(
         400,
-        _openai("This model does not support response format `{type}`. See supported models.", "response_format"),
+        openai_error("This model does not support response format `{type}`. See supported models.", "response_format"),
     ),
     "groq_schema": Answer(
         400,
-        _openai("invalid schema for response format: response_format/json_schema: minItems is not supported"),
+        openai_error("invalid schema for response format: response_format/json_schema: minItems is not supported"),
     ),
     "groq_generation": Answer(
         400,
         {
             "error": {
-                "message": "Failed to generate JSON. Please adjust your prompt. See 'failed_generation'"
-                " for details.",
+                "message": "Failed to generate JSON. Please adjust your prompt. See 'failed_generation' for details.",
                 "type": "invalid_request_error",
                 "code": "json_validate_failed",
                 "failed_generation": "Sure! The memories are one and two.",
@@ -119,7 +119,7 @@ FORMAT_REFUSALS: Mapping[str, Answer] = {
         " one of `json`, `json_object`, `regex` at line 1 column 230",
     ),
     "together": Answer(
-        400, {"id": "x", **_openai("response_format {type} is not supported by this model.", "response_format")}
+        400, {"id": "x", **openai_error("response_format {type} is not supported by this model.", "response_format")}
     ),
     "fireworks": Answer(
         400,
@@ -143,10 +143,10 @@ FORMAT_REFUSALS: Mapping[str, Answer] = {
             }
         },
     ),
-    "ollama": Answer(400, _openai('invalid format: expected "json" or a JSON schema', None, None, "api_error")),
+    "ollama": Answer(400, openai_error('invalid format: expected "json" or a JSON schema', None, None, "api_error")),
     "litellm_proxy": Answer(
         400,
-        _openai(
+        openai_error(
             "litellm.UnsupportedParamsError: openai does not support parameters: ['response_format'],"
             " for model=foo."
             " To drop these, set `litellm.drop_params=True`",
@@ -180,15 +180,15 @@ FORMAT_REFUSALS: Mapping[str, Answer] = {
         },
     ),
     "plain": Answer(400, "Bad Request"),
-    "bare": Answer(400, _openai("Invalid request.")),
+    "bare": Answer(400, openai_error("Invalid request.")),
     "html": Answer(400, "<html><body><h1>400 Bad Request</h1></body></html>"),
     "empty": Answer(400, ""),
 }
 """How a ``response_format`` is refused, by the name of who words it so; ``{type}`` is the refused type."""
 
 TOOL_REFUSALS: Mapping[str, Answer] = {
-    "openai": Answer(400, _openai("This model does not support tools.", "tools")),
-    "ollama": Answer(400, _openai("registry.ollama.ai/library/gemma:latest does not support tools", None, None)),
+    "openai": Answer(400, openai_error("This model does not support tools.", "tools")),
+    "ollama": Answer(400, openai_error("registry.ollama.ai/library/gemma:latest does not support tools", None, None)),
     "vllm": Answer(
         400, _flat('"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set')
     ),
@@ -209,94 +209,6 @@ TOOL_REFUSALS: Mapping[str, Answer] = {
     ),
 }
 """How ``tools`` are refused."""
-
-_WAIT = {"retry-after": "{retry_after}"}
-
-FAILURES: Mapping[str, Answer] = {
-    "rate_limit": Answer(
-        429, _openai("Rate limit reached for requests", None, "rate_limit_exceeded", "requests"), _WAIT
-    ),
-    "quota": Answer(
-        429,
-        _openai(
-            "You exceeded your current quota, please check your plan and billing details.",
-            None,
-            "insufficient_quota",
-            "insufficient_quota",
-        ),
-    ),
-    "server_error": Answer(
-        500,
-        _openai("The server had an error while processing your request. Sorry about that!", kind="server_error"),
-    ),
-    "overloaded": Answer(
-        503,
-        _openai("The engine is currently overloaded, please try again later", kind="server_error"),
-        _WAIT,
-    ),
-    "overloaded529": Answer(
-        529, {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
-    ),
-    "bad_gateway": Answer(502, "<html><head><title>502 Bad Gateway</title></head><body>nginx</body></html>"),
-    "wrong_key": Answer(401, _openai("Incorrect API key provided: sk-wro*****3456.", None, "invalid_api_key")),
-    "key_echo": Answer(401, _openai("Invalid API key: {key}", None, "invalid_api_key")),
-    "forbidden": Answer(403, _openai("Project does not have access to this model")),
-    "no_credit": Answer(402, _openai("Insufficient Balance", None, "insufficient_balance")),
-    "no_model": Answer(
-        404,
-        _openai("The model `foo` does not exist or you do not have access to it.", None, "model_not_found"),
-    ),
-    "too_long": Answer(
-        400,
-        _openai(
-            "This model's maximum context length is 8192 tokens. However, your messages resulted in 90210 tokens."
-            " Please reduce the length of the messages.",
-            "messages",
-            "context_length_exceeded",
-        ),
-    ),
-    "policy": Answer(
-        400,
-        _openai(
-            "The response was filtered due to the prompt triggering Azure OpenAI's content management policy.",
-            "prompt",
-            "content_filter",
-        ),
-    ),
-    "max_tokens": Answer(
-        400,
-        _openai(
-            "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens'"
-            " instead.",
-            "max_tokens",
-            "unsupported_parameter",
-        ),
-    ),
-    "temperature": Answer(
-        400,
-        _openai(
-            "Unsupported value: 'temperature' does not support 0.0 with this model. Only the default (1) value is"
-            " supported.",
-            "temperature",
-            "unsupported_value",
-        ),
-    ),
-    "json_word": Answer(
-        400,
-        _openai(
-            "'messages' must contain the word 'json' in some form, to use 'response_format' of type"
-            " 'json_object'.",
-            "messages",
-        ),
-    ),
-    "prompt_echo": Answer(400, _openai("Your request could not be processed: {prompt}")),
-    "garbage": Answer(200, "<!doctype html><title>welcome to the captive portal</title>"),
-    "no_choices": Answer(
-        200, {"id": "x", "object": "chat.completion", "created": 1, "model": "m", "choices": list[object]()}
-    ),
-}
-"""What else goes wrong, by name. Besides these, ``"drop"`` closes the connection, ``"half"`` does so in the middle
-of the answer, and ``"slow"`` never answers."""
 
 
 def fill(answer: Answer, values: Mapping[str, str]) -> Answer:

@@ -11,7 +11,8 @@ from typing import Any, Self
 from asyncmem.llm.chat import ChatReply
 
 from .dialects import Dialect, Wanted, dialect_of, embeddings, model_of
-from .refusals import FAILURES, FORMAT_REFUSALS, TOOL_REFUSALS, Answer, fill
+from .failures import FAILURES
+from .refusals import FORMAT_REFUSALS, TOOL_REFUSALS, Answer, fill
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,9 +192,7 @@ class ProviderSimulator:
 _HALF = Answer(200, "")
 
 
-async def _fail(
-    behaviour: Behaviour, kind: str, headers: Mapping[str, str], body: Mapping[str, Any]
-) -> Answer | None:
+async def _fail(behaviour: Behaviour, kind: str, headers: Mapping[str, str], body: Mapping[str, Any]) -> Answer | None:
     if kind == "drop":
         return None
     if kind == "half":

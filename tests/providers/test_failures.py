@@ -58,7 +58,17 @@ ERRORS: dict[str, type[ModelError]] = {
     "slow": ModelTimeoutError,
     "prompt_echo": ModelRequestError,
 }
-CHECKED = [path for path in PATHS if path.model in ("openai/foo", "hosted_vllm/foo", "mistral/foo", "anthropic/claude-foo", "gemini/gemini-foo", "ollama_chat/foo", "bedrock/meta.llama3-8b-instruct-v1:0", "litellm_proxy/foo")]  # fmt: skip
+_MODELS = (
+    "openai/foo",
+    "hosted_vllm/foo",
+    "mistral/foo",
+    "litellm_proxy/foo",
+    "anthropic/claude-foo",
+    "gemini/gemini-foo",
+    "ollama_chat/foo",
+    "bedrock/meta.llama3-8b-instruct-v1:0",
+)
+CHECKED = [path for path in PATHS if path.model in _MODELS]
 
 
 def test_every_failure_has_an_error() -> None:
@@ -187,7 +197,6 @@ async def test_model_without_provider(capfd: pytest.CaptureFixture[str]) -> None
 
 
 BODIES: dict[str, tuple[ChatReply | str, list[str]]] = {
-    "tool call": (ChatReply(finish_reason="tool_calls", tool_calls=()), []),
     "reasoning": (ChatReply(content=None, reasoning='{"memory_ids": ["1"]}'), ["1"]),
     "fenced": ('```json\n{"memory_ids": ["1"]}\n```', ["1"]),
     "single quotes": ("{'memory_ids': ['1']}", ["1"]),
@@ -195,7 +204,7 @@ BODIES: dict[str, tuple[ChatReply | str, list[str]]] = {
 
 
 @pytest.mark.parametrize("path", OPENAI_PATHS, ids=[path.model for path in OPENAI_PATHS])
-@pytest.mark.parametrize("body", ["reasoning", "fenced", "single quotes"])
+@pytest.mark.parametrize("body", BODIES)
 async def test_bodies_are_read_in_one_call(path: Path, body: str, provider: ProviderSimulator) -> None:
     """What a model wraps its answer in costs no further call."""
     says, ids = BODIES[body]
