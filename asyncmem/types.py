@@ -124,10 +124,11 @@ class UserMemory(BaseModel):
         ``values`` must hold every field. Some ten times faster than validation; for rows read by the store only.
         """
         memory = cls.__new__(cls)
-        object.__setattr__(memory, "__dict__", values)
-        object.__setattr__(memory, "__pydantic_fields_set__", _ALL_FIELDS)
-        object.__setattr__(memory, "__pydantic_extra__", None)
-        object.__setattr__(memory, "__pydantic_private__", None)
+        put = object.__setattr__
+        put(memory, "__dict__", values)
+        put(memory, "__pydantic_fields_set__", _ALL_FIELDS)
+        put(memory, "__pydantic_extra__", None)
+        put(memory, "__pydantic_private__", None)
         return memory
 
 

@@ -7,8 +7,8 @@ from typing import Any
 from ..types import Scope
 from .documents import Row
 
-HIDDEN = {"history": 0, "key": 0}
-"""Left out when memories are listed."""
+HIDDEN = {"history": 0, "key": 0, "seq": 0, "kind": 0, "cause": 0, "at": 0}
+"""Left out when memories are read: what a ``UserMemory`` has no field for."""
 
 
 def alive(now: datetime) -> Row:

@@ -60,6 +60,7 @@ def aware(value: object) -> datetime | None:
 def to_memory(row: Mapping[str, Any]) -> UserMemory:
     """The memory in a row that was read. Rows of other software may lack anything but text and user."""
     get = row.get
+    created_at, updated_at, expires_at = get("created_at"), get("updated_at"), get("expires_at")
     return UserMemory.trusted(
         {
             "memory": str(get("memory") or ""),
@@ -70,12 +71,12 @@ def to_memory(row: Mapping[str, Any]) -> UserMemory:
             "team_id": get("team_id"),
             "input": get("input"),
             "feedback": get("feedback"),
-            "created_at": aware(get("created_at")),
-            "updated_at": aware(get("updated_at")),
+            "created_at": created_at and aware(created_at),
+            "updated_at": updated_at and aware(updated_at),
             "revision": get("revision") or 1,
             "metadata": get("metadata") or {},
-            "pinned": bool(get("pinned")),
-            "expires_at": aware(get("expires_at")),
+            "pinned": get("pinned") is True,
+            "expires_at": expires_at and aware(expires_at),
         }
     )
 
