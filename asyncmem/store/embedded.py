@@ -10,7 +10,7 @@ import anyio.to_thread
 
 from ..errors import ConfigurationError
 
-if sys.platform != "win32":
+if sys.platform != "win32":  # pragma: no branch  these need fcntl
     from .embedded_folder import EngineName
     from .embedded_opening import Lease, Opening, wait_until_down
 

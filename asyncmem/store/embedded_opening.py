@@ -148,8 +148,7 @@ class Opening:
         from .supervisor import read_report
 
         pipe = launcher.stdout
-        if pipe is None:
-            raise AssertionError("asked for a pipe")
+        assert pipe is not None
         while not select.select([pipe], [], [], 0)[0]:
             self._wait(folder, "it is still starting")
         line = pipe.readline()
@@ -196,7 +195,8 @@ def python_path(inherited: str | None) -> str:
 
 
 def _is_alive(pid: int) -> bool:
-    with contextlib.suppress(ProcessLookupError):
+    # A process of that id that we may not signal is not our supervisor either.
+    with contextlib.suppress(ProcessLookupError, PermissionError):
         os.kill(pid, 0)
         return True
     return False

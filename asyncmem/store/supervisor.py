@@ -123,7 +123,7 @@ class Supervisor:
         while not self._engine_lock.take(Mode.EXCLUSIVE):
             waited = time.monotonic() - started
             if orphan is not None and waited > _ORPHAN_GRACE:
-                with contextlib.suppress(ProcessLookupError):
+                with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.kill(orphan.engine, signal.SIGTERM if waited < _ORPHAN_SECONDS else signal.SIGKILL)
             self._pause()
 
@@ -230,7 +230,7 @@ def main() -> None:
     """Run as a process of its own, which belongs to nobody."""
     if os.fork():
         # The one who started us need not wait for us, nor bury us.
-        os._exit(0)
+        os._exit(0)  # pragma: no cover  measurements are lost with it
     os.chdir("/")
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(process)d %(message)s")
     folder = Folder(Path(sys.argv[1]))

@@ -32,6 +32,7 @@ from asyncmem.errors import (
 from asyncmem.store.embedded import EmbeddedServer, open_embedded
 from asyncmem.store.embedded_folder import Folder, ServerRecord
 from asyncmem.store.embedded_locks import FileLock, Mode
+from asyncmem.store.embedded_opening import AbandonedError, Opening
 from tests.servers import find_mongod, server_folder
 
 pytestmark = pytest.mark.anyio
@@ -130,13 +131,14 @@ async def fill(folder: Path) -> None:
 
 
 @asynccontextmanager
-async def opened(folder: Path) -> AsyncIterator[EmbeddedServer]:
-    """A server that is killed afterwards: mongod takes a second to end in order."""
+async def opened(folder: Path, *, gently: bool = False) -> AsyncIterator[EmbeddedServer]:
+    """A server that is killed afterwards, which takes a second less than to end it in order."""
     server = await open_embedded(folder)
     try:
         yield server
     finally:
-        kill_all_in(folder)
+        if not gently:
+            kill_all_in(folder)
         await server.release()
 
 
@@ -380,7 +382,7 @@ async def test_an_engine_that_was_left_alone_is_ended(mongod_path: Path) -> None
         os.close(lock.descriptor())
         left = ServerRecord(orphan.pid, orphan.pid, 1, ready=True)
         await anyio.to_thread.run_sync(Folder(mongod_path).write_server, left)
-        async with opened(mongod_path):
+        async with opened(mongod_path, gently=True):
             assert orphan.wait() == -signal.SIGTERM
 
 
@@ -388,7 +390,7 @@ async def test_a_taken_port_is_left_to_its_owner(mongod_path: Path) -> None:
     """When the last port is taken, the server moves: data, transactions and change streams work as before."""
     last = int((mongod_path / "port").read_text())
     with closing_listener(last):
-        async with opened(mongod_path) as moved, Client(moved.uri) as client:
+        async with opened(mongod_path, gently=True) as moved, Client(moved.uri) as client:
             assert port_of(moved.uri) != last
             things = client.get_default_database().things
             async with await things.watch() as changes:
@@ -402,7 +404,7 @@ async def test_a_lost_password_is_replaced(used_path: Path, engine: str) -> None
     """A folder whose password file was deleted gets a new password, and keeps its data."""
     old = (used_path / "password").read_text()
     (used_path / "password").unlink()
-    async with opened(used_path) as server:
+    async with opened(used_path, gently=True) as server:
         assert old not in server.uri
         assert await anyio.to_thread.run_sync(ids_in, server.uri) == [1]
 
@@ -485,6 +487,29 @@ async def test_a_cancelled_opening_leaves_nothing(mongod_path: Path, moment: flo
     wait_until(lambda: not processes_in(mongod_path))
 
 
+async def test_an_opening_that_was_given_up_holds_nothing(mongod_path: Path) -> None:
+    """An opening that is given up just before, or just after, it got the server, does not keep it."""
+    async with opened(mongod_path, gently=True):
+        early, late = (Opening(mongod_path, timedelta(seconds=10)) for _ in range(2))
+        early.abandon()
+        with pytest.raises(AbandonedError):
+            await anyio.to_thread.run_sync(early.run)
+        await anyio.to_thread.run_sync(late.run)
+        late.abandon()
+    assert processes_in(mongod_path) == []
+
+
+async def test_a_second_supervisor_leaves_at_once(mongod_path: Path) -> None:
+    """A supervisor that finds another one at work has nothing to report and ends."""
+    async with opened(mongod_path):
+        before = await record(mongod_path)
+        command = [sys.executable, "-m", "asyncmem.store.supervisor", str(mongod_path)]
+        rival = await anyio.run_process(command, cwd=Path(asyncmem.__file__).parents[1])
+        assert rival.stdout == b"{}\n"
+        assert await record(mongod_path) == before
+        assert len(processes_in(mongod_path)) == 2
+
+
 async def test_an_opening_that_takes_too_long_says_so(mongod_path: Path) -> None:
     """A time-out is an error that may go away, names the logs, and leaves nothing."""
     with pytest.raises(EmbeddedServerError, match=r"no embedded server after 0\.2 s.*engine\.log") as late:
@@ -520,17 +545,35 @@ def a_thesis(path: Path) -> Path:
     return path
 
 
+def damaged(path: Path) -> Path:
+    Folder(path).prepare()
+    (path / "engine").mkdir()
+    return path
+
+
+def blocked(path: Path) -> Path:
+    Folder(path).prepare()
+    (path / "data").touch()
+    return path
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
-    [(no_place, "can't use its folder /proc/asyncmem"), (a_file, "is a file"), (a_thesis, "holds other things")],
+    [
+        (no_place, "can't use its folder /proc/asyncmem"),
+        (a_file, "is a file"),
+        (a_thesis, "holds other things"),
+        (damaged, "Is a directory"),
+        (blocked, "is a file"),
+    ],
 )
 async def test_a_folder_that_cannot_be_used_is_an_error(path: Path, make: Callable[[Path], Path], message: str) -> None:
     """A folder that can't be made, is a file, or holds other things is refused with what to do, and left alone."""
-    folder = make(path)
+    folder = await anyio.to_thread.run_sync(make, path)
     with pytest.raises(EmbeddedServerError, match=message) as refused:
         await open_embedded(folder)
     assert "embedded:PATH" in str(refused.value)
-    assert not folder.is_dir() or os.listdir(folder) == ["thesis.txt"]
+    assert not (folder / "thesis.txt").exists() or os.listdir(folder) == ["thesis.txt"]
 
 
 async def test_a_forked_child_has_no_right_of_its_own(mongod_path: Path) -> None:
@@ -539,6 +582,15 @@ async def test_a_forked_child_has_no_right_of_its_own(mongod_path: Path) -> None
         uri = json.loads(await anyio.to_thread.run_sync(said, parent))
         assert await anyio.to_thread.run_sync(ids_in, uri) == [1]
         await anyio.to_thread.run_sync(leave, parent)
+
+
+async def test_a_lease_belongs_to_its_process(mongod_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A release in another process than the one that opened does nothing."""
+    async with opened(mongod_path, gently=True) as server:
+        with monkeypatch.context() as elsewhere:
+            elsewhere.setattr(os, "getpid", lambda: 1)
+            await server.release()
+        assert len(processes_in(mongod_path)) == 2
 
 
 async def test_windows_has_no_embedded_server(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

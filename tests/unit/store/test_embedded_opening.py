@@ -1,0 +1,47 @@
+"""How an opening sees whether a server runs."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import asyncmem
+from asyncmem.store.embedded_folder import Folder, ServerRecord
+from asyncmem.store.embedded_locks import FileLock, Mode
+from asyncmem.store.embedded_opening import python_path, running_server
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Folder:
+    """A folder that was prepared."""
+    made = Folder(tmp_path)
+    made.prepare()
+    return made
+
+
+def test_a_server_runs_when_its_living_supervisor_says_so(folder: Folder) -> None:
+    """A record counts when the supervisor's lock is held, its process lives, and the server is ready."""
+    ready = ServerRecord(os.getpid(), 1, 5, ready=True)
+    folder.write_server(ready)
+    assert running_server(folder) is None
+    lock = FileLock(folder.supervisor_lock)
+    assert lock.take(Mode.EXCLUSIVE)
+    assert running_server(folder) == ready
+    folder.write_server(ServerRecord(os.getpid(), 1, 5, ready=False))
+    assert running_server(folder) is None
+    with subprocess.Popen([sys.executable, "-c", ""]) as dead:
+        pass
+    folder.write_server(ServerRecord(dead.pid, 1, 5, ready=True))
+    assert running_server(folder) is None
+    folder.forget_server()
+    assert running_server(folder) is None
+    lock.release()
+
+
+@pytest.mark.parametrize("inherited", [None, "", "/first"])
+def test_another_python_finds_this_package(inherited: str | None) -> None:
+    """The supervisor's Python looks where this package is, after what it inherits."""
+    found = python_path(inherited).split(os.pathsep)
+    assert found == [*([inherited] if inherited else []), str(Path(asyncmem.__file__).resolve().parents[1])]
