@@ -34,6 +34,7 @@
     │   ├── ModelRefusedError             the provider refused the content
     │   ├── ContextTooLongError           the prompt exceeds the model's context
     │   ├── ModelRequestError             the provider refused the request for another reason
+    │   │   └── ToolsRefusedError         the model takes no tools
     │   └── StructuredOutputError         no reply could be read as the value asked for; has .raw
     └── OptimizationError
         ├── OptimizationConflictError     this user is being optimized already
@@ -221,6 +222,10 @@ class ContextTooLongError(ModelError):
 
 class ModelRequestError(ModelError):
     """The provider refused the request."""
+
+
+class ToolsRefusedError(ModelRequestError):
+    """The model takes no tools."""
 
 
 class StructuredOutputError(ModelError):

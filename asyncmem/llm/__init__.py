@@ -3,6 +3,25 @@
 from .abilities import Abilities, Ability
 from .chat import ChatModel, ChatReply, ChatRequest, ToolCall
 from .client import LLM
+from .embeddings import Embedder, Embeddings
 from .ladder import Structured
+from .observing import CallReport, UsageObserver
+from .tools import Tool, ToolResult, ToolRun
 
-__all__ = ["LLM", "Abilities", "Ability", "ChatModel", "ChatReply", "ChatRequest", "Structured", "ToolCall"]
+__all__ = [
+    "LLM",
+    "Abilities",
+    "Ability",
+    "CallReport",
+    "ChatModel",
+    "ChatReply",
+    "ChatRequest",
+    "Embedder",
+    "Embeddings",
+    "Structured",
+    "Tool",
+    "ToolCall",
+    "ToolResult",
+    "ToolRun",
+    "UsageObserver",
+]

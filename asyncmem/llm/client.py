@@ -1,25 +1,34 @@
-"""``LLM``: one model with its settings; the only place of the room that awaits."""
+"""``LLM``: one model with its settings; the only place of the room that waits for it."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
+import numpy as np
 from pydantic import BaseModel
 
-from asyncmem.errors import InvalidInputError
+from asyncmem.errors import ConfigurationError, InvalidInputError, ModelError
 from asyncmem.settings import LLMSettings
+from asyncmem.types import Usage
 
 from .abilities import SHARED, Abilities
-from .chat import ChatModel, ChatReply, ChatRequest
+from .asking import ask
+from .chat import ChatModel, ChatReply, ChatRequest, WireMessage
+from .embeddings import EmbedBatch, Embedder, Embeddings, EmbedReply, EmbedRequest
 from .failures import Failure
-from .flows import Context, Flow
+from .flows import Context, Flow, Send
 from .ladder import Climb, Structured
-from .provider import CallFailed, Completion, Router, to_model
+from .observing import CallReport, UsageObserver, tell
+from .provider import CallFailed, Completion, CompletionModel, Router, to_model
+from .running import ToolLoop
+from .tools import AnyTool, Toolbox, ToolRun
 
 T = TypeVar("T", bound=BaseModel)
+Q = TypeVar("Q", ChatRequest, EmbedRequest)
+A = TypeVar("A", ChatReply, EmbedReply)
 R = TypeVar("R")
-
 
 _GRACE = 0.25
 
@@ -36,6 +45,7 @@ class LLM:
         settings: how it is called.
         abilities: where to keep what is learned about it. By default models named by a string share one store in
             this process; every other model has its own.
+        observers: told about every call.
 
     Raises:
         ConfigurationError: ``model`` is none of these.
@@ -47,8 +57,10 @@ class LLM:
         settings: LLMSettings = LLMSettings(),  # noqa: B008  frozen
         *,
         abilities: Abilities | None = None,
+        observers: Sequence[UsageObserver] = (),
     ) -> None:
         self._model = to_model(model, settings)
+        self._observers = tuple(observers)
         self.settings = settings
         self.abilities = abilities or (SHARED if isinstance(model, str) else Abilities())
         self._gates: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
@@ -57,6 +69,15 @@ class LLM:
     def name(self) -> str:
         """What errors and logs call the model."""
         return self._model.name
+
+    @property
+    def takes_tools(self) -> bool | None:
+        """Whether the model takes tools: as set, else as learned; ``None`` when nobody knows yet."""
+        return self.settings.tools if self.settings.tools is not None else self.abilities.get(self._key).tools
+
+    @property
+    def _key(self) -> tuple[str, str]:
+        return self.name, self.settings.api_base or ""
 
     def __repr__(self) -> str:
         return f"LLM({self.name!r})"
@@ -78,38 +99,146 @@ class LLM:
             ModelError: the call failed; each cause has a class of its own.
             StructuredOutputError: no reply could be read.
             InvalidInputError: there are no messages.
+            ConfigurationError: ``LLMSettings(tier=...)`` pins a step that can't express the schema.
         """
-        if not messages:
-            raise InvalidInputError("messages is empty: a model needs at least one")
-        ends = asyncio.get_running_loop().time() + self.settings.deadline
-        context = self._context(ends)
-        climb = Climb(context, messages, schema, max_tokens or self.settings.max_tokens)
-        return await self._drive(climb.run(), ends)
+        ends = self._ends()
+        climb = Climb(self._context(ends), _turns(messages), schema, max_tokens or self.settings.max_tokens)
+        return await self._drive(climb.run(), self._model.complete, "chat", ends)
+
+    async def complete(self, messages: Sequence[Mapping[str, Any]], *, max_tokens: int | None = None) -> ChatReply:
+        """A reply in the model's own words, its ``usage`` that of all calls it took.
+
+        Args:
+            messages: the conversation in OpenAI's shape; not changed.
+            max_tokens: tokens the reply may have; the settings' by default.
+
+        Raises:
+            ModelError: the call failed.
+            InvalidInputError: there are no messages.
+        """
+        ends = self._ends()
+        flow = ask(self._context(ends), _turns(messages), max_tokens or self.settings.max_tokens)
+        reply, usage = await self._drive(flow, self._model.complete, "chat", ends)
+        return replace(reply, usage=usage)
+
+    async def run_tools(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        tools: Sequence[AnyTool],
+        *,
+        max_rounds: int = 4,
+        max_calls: int = 32,
+        max_tokens: int | None = None,
+    ) -> ToolRun:
+        """Let the model use tools until it answers.
+
+        Every call is answered, parallel ones each on its own; one that makes no sense is answered with what is
+        wrong; an identical one is carried out once. A model that takes no tools is asked for a plan of calls
+        instead, which is carried out at once; that it takes none is remembered.
+
+        Args:
+            messages: the conversation in OpenAI's shape; not changed.
+            tools: what it may do.
+            max_rounds: replies it may give.
+            max_calls: calls that are carried out.
+            max_tokens: tokens a reply may have; the settings' by default.
+
+        Raises:
+            ModelError: a call failed. What the tools did before stays done.
+            InvalidInputError: there are no messages, or no tools.
+        """
+        if not tools:
+            raise InvalidInputError("tools is empty: use complete() for a model without tools")
+        ends = self._ends()
+
+        async def drive(flow: Flow[R]) -> R:
+            return await self._drive(flow, self._model.complete, "chat", ends)
+
+        box, tokens = Toolbox(tools, max_calls), max_tokens or self.settings.max_tokens
+        return await ToolLoop(self._context(ends), drive, tools, box, max_rounds, tokens).run(_turns(messages))
+
+    async def embed(self, texts: Sequence[str], *, batch: int = 96) -> Embeddings:
+        """One vector a text, in order.
+
+        A batch that the provider refuses is split; a text that is too long for it is cut between words, and marked.
+
+        Args:
+            texts: what to embed; none of them blank.
+            batch: texts in one request.
+
+        Raises:
+            ModelError: a call failed, or the vectors have another length than before.
+            ConfigurationError: the model is one of your own that has no ``embed``.
+        """
+        model = self._model
+        if not isinstance(model, CompletionModel):
+            if isinstance(model, Embedder):
+                return await model.embed(texts)
+            raise ConfigurationError(f"{self.name} has no embed(texts): pass an embedding model")
+        if not texts:
+            return Embeddings(np.empty((0, 0), np.float32))
+        ends = self._ends()
+        parts = [EmbedBatch(self._context(ends), texts[i : i + batch]) for i in range(0, len(texts), batch)]
+        failed: list[BaseException] = []
+        rows: list[list[float]] = []
+        try:
+            async with asyncio.TaskGroup() as group:
+                tasks = [group.create_task(self._drive(part.run(), model.embed, "embed", ends)) for part in parts]
+            rows = [row for task in tasks for row in task.result()]
+        except* ModelError as group_error:
+            failed += group_error.exceptions
+        if failed:
+            raise failed[0]
+        usage = sum((part.usage for part in parts), Usage())
+        return Embeddings(np.array(rows, np.float32), tuple(t for part in parts for t in part.truncated), usage)
+
+    def _ends(self) -> float:
+        """When the operation's time is up, by the running loop's clock."""
+        return asyncio.get_running_loop().time() + self.settings.deadline
 
     def _context(self, ends: float) -> Context:
         loop = asyncio.get_running_loop()
-        key = (self.name, self.settings.api_base or "")
-        return Context(self.name, key, self.settings, self.abilities, lambda: ends - loop.time())
+        return Context(self.name, self._key, self.settings, self.abilities, lambda: ends - loop.time())
 
-    async def _drive(self, flow: Flow[R], ends: float) -> R:
+    async def _drive(
+        self,
+        flow: Generator[Send[Q], Any, R],
+        call: Callable[[Q], Awaitable[A]],
+        kind: str,
+        ends: float,
+    ) -> R:
         """Send what the flow asks for until it returns."""
         try:
             step = next(flow)
             while True:
                 if step.after:
                     await asyncio.sleep(step.after)
-                step = flow.send(await self._send(step.request, ends))
+                step = flow.send(await self._observed(call, step.request, kind, ends))
         except StopIteration as stop:
             return stop.value  # type: ignore[no-any-return]
 
-    async def _send(self, request: ChatRequest, ends: float) -> ChatReply | Failure:
+    async def _observed(self, call: Callable[[Q], Awaitable[A]], request: Q, kind: str, ends: float) -> A | Failure:
+        if not self._observers:
+            return await self._send(call, request, ends)
+        loop = asyncio.get_running_loop()
+        started = loop.time()
+        outcome = await self._send(call, request, ends)
+        took = loop.time() - started
+        if isinstance(outcome, Failure):
+            usage, error = Usage(calls=int(outcome.sent)), outcome.name
+        else:
+            usage, error = outcome.usage, ""
+        tell(self._observers, CallReport(self.name, kind, usage, took, error))
+        return outcome
+
+    async def _send(self, call: Callable[[Q], Awaitable[A]], request: Q, ends: float) -> A | Failure:
         """The reply, or the facts of the failure: no foreign exception goes further than this."""
         try:
             # three bounds: the operation's deadline, also while waiting in line, then the one request's; a model
             # that keeps the time-out itself is given the chance to end its call in order
             grown = None if request.timeout is None else request.timeout + _GRACE
             async with asyncio.timeout_at(ends), self._gate(), asyncio.timeout(grown):
-                return await self._model.complete(request)
+                return await call(request)
         except AssertionError:
             raise  # a test double says that it was not to be called
         except CallFailed as failed:
@@ -124,3 +253,14 @@ class LLM:
         if gate is None:
             gate = self._gates[loop] = asyncio.Semaphore(self.settings.concurrency)
         return gate
+
+
+def _turns(messages: Sequence[Mapping[str, Any]]) -> list[WireMessage]:
+    """A copy of the messages.
+
+    Raises:
+        InvalidInputError: there are none.
+    """
+    if not messages:
+        raise InvalidInputError("messages is empty: a model needs at least one")
+    return [dict(message) for message in messages]

@@ -20,6 +20,7 @@ from asyncmem.errors import (
     ModelTimeoutError,
     ModelUnavailableError,
     ModelUnreachableError,
+    ToolsRefusedError,
 )
 
 from .causes import CLASSES, cause
@@ -41,6 +42,7 @@ _ADVICE: Mapping[type[ModelError], str] = {
     ModelRefusedError: "The provider refused the content",
     ContextTooLongError: "The prompt exceeds the model's context: send less, or use a model with a longer one",
     ModelRequestError: "The provider refused the request",
+    ToolsRefusedError: "The model takes no tools: leave LLMSettings(tools=None), and it is asked for a plan instead",
 }
 
 _RETRYABLE = (ModelRateLimitError, ModelUnavailableError, ModelTimeoutError)

@@ -4,7 +4,7 @@ import logging
 import random
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from asyncmem.errors import ModelError
 from asyncmem.settings import LLMSettings
@@ -14,6 +14,7 @@ from .chat import ChatReply, ChatRequest, WireMessage
 from .failures import Failure, to_error
 
 log = logging.getLogger("asyncmem.llm")
+Q = TypeVar("Q")
 R = TypeVar("R")
 
 MAX_PAUSE = 8.0
@@ -21,14 +22,14 @@ MAX_PAUSE = 8.0
 
 
 @dataclass(frozen=True, slots=True)
-class Send:
+class Send(Generic[Q]):
     """Send this request, after so many seconds."""
 
-    request: ChatRequest
+    request: Q
     after: float = 0.0
 
 
-Flow = Generator[Send, ChatReply | Failure, R]
+Flow = Generator[Send[ChatRequest], ChatReply | Failure, R]
 """A conversation with a model as a generator: it yields requests, is sent what came, and returns its result."""
 
 

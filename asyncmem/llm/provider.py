@@ -9,8 +9,10 @@ from asyncmem.settings import LLMSettings
 from asyncmem.types import Usage
 
 from .chat import ChatModel, ChatReply, ChatRequest, ToolCall
+from .embeddings import EmbedReply, EmbedRequest
 from .failures import Failure
 from .loading import load_litellm
+from .verdicts import PARAMETERS
 
 Completion = Callable[..., Awaitable[Any]]
 """A function that is called like ``litellm.acompletion`` and answers like it."""
@@ -40,10 +42,20 @@ class CallFailed(Exception):  # noqa: N818  a signal inside this room; it never 
 class CompletionModel:
     """Anything that is called like ``litellm.acompletion`` and answers like it."""
 
-    def __init__(self, name: str, options: Mapping[str, Any], completion: Completion | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        options: Mapping[str, Any],
+        completion: Completion | None = None,
+        embedding: Completion | None = None,
+        extra: Mapping[str, Any] | None = None,
+    ) -> None:
         self.name = name
         self._options = dict(options)
         self._completion = completion
+        self._embedding = embedding
+        # of the settings' further arguments, those that are no parameters of chat: headers, versions, credentials
+        self._extra = {key: value for key, value in (extra or {}).items() if key not in (*PARAMETERS, "model")}
 
     async def complete(self, request: ChatRequest) -> ChatReply:
         """Answer one request.
@@ -59,6 +71,23 @@ class CompletionModel:
         except Exception as error:  # noqa: BLE001  litellm raises bare Exception, IndexError, ModuleNotFoundError …
             failure = Failure.of(error)
         # raised here, outside of the except block: chained, the foreign error would carry prompt, headers and key
+        raise CallFailed(failure)
+
+    async def embed(self, request: EmbedRequest) -> EmbedReply:
+        """One vector a text.
+
+        Raises:
+            CallFailed: whatever went wrong, as facts.
+        """
+        try:
+            embedding = self._embedding or (await load_litellm()).aembedding
+            arguments = {**self._options, "input": request.texts, "timeout": request.timeout}
+            arguments.pop("enable_json_schema_validation", None)
+            return _to_vectors(await embedding(**arguments, **self._extra))
+        except AssertionError:
+            raise  # a test double says that it was not to be called
+        except Exception as error:  # noqa: BLE001  litellm raises bare Exception, IndexError, ModuleNotFoundError …
+            failure = Failure.of(error)
         raise CallFailed(failure)
 
     def _arguments(self, request: ChatRequest) -> dict[str, Any]:
@@ -92,7 +121,7 @@ def litellm_model(name: str, settings: LLMSettings) -> CompletionModel:
         options["api_base"] = settings.api_base
     if settings.api_key is not None:
         options["api_key"] = settings.api_key.get_secret_value()
-    return CompletionModel(name, options)
+    return CompletionModel(name, options, extra=settings.extra)
 
 
 def to_model(model: object, settings: LLMSettings) -> ChatModel:
@@ -110,7 +139,8 @@ def to_model(model: object, settings: LLMSettings) -> ChatModel:
     router = getattr(model, "__self__", model)  # router.acompletion is as good as the router
     if isinstance(router, Router):
         name = str(settings.extra.get("model") or next(iter(router.get_model_names()), ""))
-        return CompletionModel(name, {"model": name}, router.acompletion)
+        embedding = getattr(router, "aembedding", None)
+        return CompletionModel(name, {"model": name}, router.acompletion, embedding, settings.extra)
     if callable(model):
         bound: Mapping[str, Any] = getattr(model, "keywords", {})
         name = str(settings.extra.get("model") or bound.get("model") or getattr(model, "__name__", "completion"))
@@ -164,3 +194,9 @@ def _usage(response: Any) -> Usage:
         completion_tokens=int(getattr(told, "completion_tokens", 0) or 0),
         cost=float(cost) if isinstance(cost, (int, float)) else None,
     )
+
+
+def _to_vectors(response: Any) -> EmbedReply:
+    """A response of litellm as rows in the order of the texts: its items are dicts that carry their place."""
+    items = sorted(response.data, key=lambda item: int(item["index"]))
+    return EmbedReply([list(item["embedding"]) for item in items], _usage(response))

@@ -33,6 +33,9 @@ PARAMETERS = (
 )
 """Parameters that a model may refuse, and that it answers without."""
 
+PASSING = (ModelRateLimitError, ModelUnavailableError, ModelTimeoutError)
+"""Errors that may pass: the same request is sent again."""
+
 _FORMAT = re.compile(
     r"response[_ .-]?format|response_?(?:json_?)?schema|responsejsonschema|response_?mime|json[_ -]?schema"
     r"|json[_ -]?object|json[_ -]?mode|structured[_ -]?output|output_?(?:format|config)|guided_|grammar"
@@ -116,15 +119,12 @@ def judge(failure: Failure, tier: Tier, *, proven: bool, sent: Collection[str], 
         return Fatal(kind)
     if failure.status in (400, 404, 415, 422, 500, 501):
         return _refused(failure, kind, tier, proven=proven, sent=sent, tools=tools)
-    return Retry(kind) if issubclass(kind, _PASSING) else Fatal(kind)
-
-
-_PASSING = (ModelRateLimitError, ModelUnavailableError, ModelTimeoutError)
+    return Retry(kind) if issubclass(kind, PASSING) else Fatal(kind)
 
 
 def _is_plain(kind: type[ModelError]) -> bool:
     """A failure that says what it is, and is neither a refusal of the request nor passing."""
-    return not issubclass(kind, (*_PASSING, ModelRequestError, ModelNotFoundError))
+    return not issubclass(kind, (*PASSING, ModelRequestError, ModelNotFoundError))
 
 
 def _unsupported(failure: Failure, tier: Tier, sent: Collection[str], *, tools: bool) -> Verdict | None:
@@ -153,7 +153,7 @@ def _refused(
         return NoTools()
     if tier != "text" and _FORMAT.search(failure.text) and kind is not ContextTooLongError:
         return StepDown(_next(failure.text, tier), certain=True)
-    if issubclass(kind, _PASSING):
+    if issubclass(kind, PASSING):
         return Retry(kind)
     if kind is not ModelRequestError:
         return Fatal(kind)

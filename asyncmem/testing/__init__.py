@@ -1,6 +1,7 @@
 """Test tools for code that uses asyncmem: a scripted model, and a provider on loopback."""
 
 from .failures import FAILURES
+from .hashing import HashEmbedder
 from .refusals import FORMAT_REFUSALS, TOOL_REFUSALS, Answer
 from .scripted import ScriptedModel, ScriptError, Step, tool_reply
 from .simulator import Behaviour, ProviderSimulator, Received
@@ -11,6 +12,7 @@ __all__ = [
     "TOOL_REFUSALS",
     "Answer",
     "Behaviour",
+    "HashEmbedder",
     "ProviderSimulator",
     "Received",
     "ScriptError",

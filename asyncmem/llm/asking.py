@@ -1,0 +1,80 @@
+"""A plain completion, with or without tools: retries, refused parameters, refused tools. Pure policy."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from asyncmem.errors import ModelRefusedError, ModelUnavailableError, ToolsRefusedError
+from asyncmem.types import Usage
+
+from .chat import ChatReply, WireMessage
+from .failures import Failure
+from .flows import Context, Flow, Patience, Send, sent_parameters
+from .schemas import texts
+from .verdicts import Drop, NoTools, Retry, judge
+
+
+def ask(
+    context: Context,
+    messages: Sequence[WireMessage],
+    max_tokens: int,
+    *,
+    tools: list[dict[str, Any]] | None = None,
+    tool_choice: str | dict[str, Any] | None = None,
+) -> Flow[tuple[ChatReply, Usage]]:
+    """One reply, and the usage of all calls that it took.
+
+    Raises:
+        ToolsRefusedError: the model takes no tools; that is remembered.
+        ModelError: the call failed.
+    """
+    patience, usage, pause, empties = Patience(context), Usage(), 0.0, 0
+    while True:
+        request = context.request(list(messages), max_tokens, tools=tools, tool_choice=tool_choice)
+        outcome = yield Send(request, pause)
+        pause = 0.0
+        if isinstance(outcome, ChatReply):
+            usage += outcome.usage
+            if outcome.finish_reason:
+                return _checked(context, outcome), usage
+            empties += 1
+            if empties > 1:
+                raise ModelUnavailableError(
+                    f"{context.name}: the provider answered without a choice, twice", model=context.name, retryable=True
+                )
+            continue
+        usage += Usage(calls=int(outcome.sent))
+        pause = _handled(context, outcome, patience, sent_parameters(request), messages, tools=bool(tools))
+
+
+def _checked(context: Context, reply: ChatReply) -> ChatReply:
+    if reply.refusal or reply.finish_reason == "content_filter":
+        raise ModelRefusedError(f"{context.name}: the model refused the content", model=context.name)
+    return reply
+
+
+def _handled(
+    context: Context,
+    failure: Failure,
+    patience: Patience,
+    sent: set[str],
+    messages: Sequence[WireMessage],
+    *,
+    tools: bool,
+) -> float:
+    """Seconds to wait before the request is sent again.
+
+    Raises:
+        ModelError: it is not to be sent again.
+    """
+    verdict = judge(failure, "text", proven=True, sent=sent, tools=tools)
+    match verdict:
+        case Drop():
+            context.drop(verdict.names)
+            return 0.0
+        case Retry() if (pause := patience.pause(failure)) is not None:
+            return pause
+        case NoTools():
+            context.learn("it refused tools", tools=False)
+            raise context.error(failure, texts(messages), ToolsRefusedError)
+        case _:
+            raise context.error(failure, texts(messages), failure.cause)

@@ -1,0 +1,133 @@
+"""Vectors for texts: what an embedder is, and the one that asks a provider through litellm."""
+
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asyncmem.errors import ContextTooLongError, ModelRequestError, ModelUnavailableError
+from asyncmem.types import Usage
+
+from .failures import Failure
+from .flows import Context, Patience, Send
+from .verdicts import PASSING
+
+Vectors = NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class Embeddings:
+    """Vectors of texts, in their order.
+
+    Attributes:
+        vectors: one row a text, float32.
+        truncated: for each text, whether it was cut to what the model takes.
+        usage: all model calls.
+    """
+
+    vectors: Vectors = field(repr=False)
+    truncated: tuple[bool, ...] = ()
+    usage: Usage = field(default_factory=Usage)
+
+
+@runtime_checkable
+class Embedder(Protocol):
+    """What gives vectors: ``LLM`` does, and so may anything of your own."""
+
+    @property
+    def name(self) -> str:
+        """What errors and logs call it; vectors of different names are never compared."""
+        ...
+
+    async def embed(self, texts: Sequence[str]) -> Embeddings:
+        """One vector a text, all of the same length."""
+        ...
+
+
+def halve(text: str) -> str:
+    """The first half of the text, cut between words where there are any."""
+    half = text[: max(1, len(text) // 2)]
+    words = half.rsplit(None, 1)
+    return words[0] if len(words) == 2 and len(words[0]) > len(half) // 2 else half
+
+
+@dataclass(frozen=True, slots=True)
+class EmbedRequest:
+    """One request for vectors. Its ``repr`` shows no text."""
+
+    texts: list[str] = field(repr=False)
+    timeout: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EmbedReply:
+    """One vector a text, in order."""
+
+    rows: list[list[float]] = field(repr=False)
+    usage: Usage
+
+
+class EmbedBatch:
+    """One batch on its way: split where the provider refuses its size, its texts cut where they are too long."""
+
+    def __init__(self, context: Context, texts: Sequence[str]) -> None:
+        self._context = context
+        self._texts = list(texts)
+        self._patience = Patience(context)
+        self._rows: dict[int, list[float]] = {}
+        self._waiting = [list(range(len(texts)))]
+        self.truncated = [False] * len(texts)
+        self.usage = Usage()
+
+    def run(self) -> Generator[Send[EmbedRequest], EmbedReply | Failure, list[list[float]]]:
+        """The flow: one vector a text.
+
+        Raises:
+            ModelError: the call failed, or the vectors are not what the model gave before.
+        """
+        pause = 0.0
+        while self._waiting:
+            part = self._waiting[0]
+            timeout = max(0.01, min(self._context.settings.timeout, self._context.left()))
+            outcome = yield Send(EmbedRequest([self._texts[i] for i in part], timeout), pause)
+            if isinstance(outcome, Failure):
+                self.usage += Usage(calls=int(outcome.sent))
+                pause = self._failed(outcome, part)
+            else:
+                self.usage += outcome.usage
+                pause = 0.0
+                self._waiting.pop(0)
+                self._rows |= dict(zip(part, self._checked(outcome.rows, len(part)), strict=True))
+        return [self._rows[i] for i in range(len(self._texts))]
+
+    def _failed(self, failure: Failure, part: list[int]) -> float:
+        """Seconds to wait before what is waiting is sent."""
+        cause = failure.cause
+        if cause in (ContextTooLongError, ModelRequestError) and len(part) > 1:
+            middle = len(part) // 2
+            self._waiting[:1] = [part[:middle], part[middle:]]
+            return 0.0
+        if cause is ContextTooLongError and len(self._texts[part[0]]) > 1:
+            self._texts[part[0]] = halve(self._texts[part[0]])
+            self.truncated[part[0]] = True
+            return 0.0
+        if issubclass(cause, PASSING) and (pause := self._patience.pause(failure)) is not None:
+            return pause
+        raise self._context.error(failure, [self._texts[i] for i in part], cause)
+
+    def _checked(self, rows: list[list[float]], wanted: int) -> list[list[float]]:
+        name = self._context.name
+        if len(rows) != wanted or len({len(row) for row in rows}) != 1 or not rows[0]:
+            raise ModelUnavailableError(
+                f"{name}: {wanted} texts gave {len(rows)} vectors, or vectors of several lengths", model=name
+            )
+        known = self._context.abilities.get(self._context.key).dimensions
+        if known is not None and known != len(rows[0]):
+            raise ModelRequestError(
+                f"{name}: its vectors have {len(rows[0])} numbers, and had {known} before: they can't be compared",
+                model=name,
+            )
+        self._context.learn("its first vectors", dimensions=len(rows[0]))
+        return rows

@@ -1,0 +1,177 @@
+"""Tools: what they are, how a call of one is read and answered, and the plan that stands in where a model has none."""
+
+import json
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from types import GenericAlias
+from typing import Any, Generic, Literal, TypeVar
+
+from pydantic import BaseModel, create_model
+
+from asyncmem.types import Tier, Usage
+
+from .chat import ToolCall, WireMessage
+from .parsing import read_value
+from .schemas import full_schema
+
+A = TypeVar("A", bound=BaseModel)
+P = TypeVar("P", bound=BaseModel)
+
+Stopped = Literal["answer", "rounds", "calls"]
+
+
+@dataclass(frozen=True, slots=True)
+class Tool(Generic[A]):
+    """One thing that a model may do.
+
+    Attributes:
+        name: what the model calls it.
+        description: when and how to use it.
+        arguments: a pydantic model of what it takes.
+        run: does it, and returns what the model is told. An exception it raises ends the run.
+    """
+
+    name: str
+    description: str
+    arguments: type[A]
+    run: Callable[[A], Awaitable[str]] = field(repr=False)
+
+    def spec(self) -> dict[str, Any]:
+        """The tool in OpenAI's shape."""
+        described = json.loads(full_schema(self.arguments))
+        function = {"name": self.name, "description": self.description, "parameters": described}
+        return {"type": "function", "function": function}
+
+
+AnyTool = Tool[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """One call of a tool and what came of it.
+
+    Attributes:
+        name: which tool, as the model named it.
+        arguments: what it was called with; ``None`` when that could not be read.
+        answer: what the model was told.
+        repeated: an identical call was made before: this one was not carried out.
+    """
+
+    name: str
+    arguments: BaseModel | None
+    answer: str = field(repr=False)
+    repeated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ToolRun:
+    """What a model did with tools.
+
+    Attributes:
+        answer: its last words; ``None`` when it had none.
+        results: every call, in order.
+        messages: the conversation, with the turns that this run added.
+        usage: all model calls.
+        rounds: replies of the model.
+        stopped: why it ended: the model answered, or a bound was reached.
+        tier: the step of the ladder that gave the plan; ``None`` when the model took tools.
+    """
+
+    answer: str | None
+    results: list[ToolResult]
+    messages: list[WireMessage] = field(repr=False)
+    usage: Usage = field(default_factory=Usage)
+    rounds: int = 1
+    stopped: Stopped = "answer"
+    tier: Tier | None = None
+
+
+class Toolbox:
+    """Carries out the calls of one run: each identical call once, and at most so many."""
+
+    def __init__(self, tools: Sequence[AnyTool], max_calls: int) -> None:
+        self._tools = {tool.name: tool for tool in tools}
+        self._left = max_calls
+        self._done: dict[tuple[str, str], str] = {}
+        self.results: list[ToolResult] = []
+
+    @property
+    def is_spent(self) -> bool:
+        """No further call will be carried out."""
+        return self._left <= 0
+
+    async def answer(self, call: ToolCall) -> str:
+        """Carry out the call; what the model is told, be it that the call made no sense."""
+        result = await self._carry_out(call)
+        self.results.append(result)
+        return result.answer
+
+    async def _carry_out(self, call: ToolCall) -> ToolResult:
+        tool = self._tools.get(call.name)
+        if tool is None:
+            known = ", ".join(self._tools)
+            return ToolResult(call.name, None, f"Error: there is no tool of that name. There are: {known}")
+        reading = read_value(call.arguments.strip() or "{}", tool.arguments)
+        if reading.value is None:
+            return ToolResult(call.name, None, f"Error: the arguments can't be used: {reading.problem}")
+        arguments: BaseModel = reading.value
+        same = (call.name, arguments.model_dump_json())
+        if same in self._done:
+            return ToolResult(call.name, arguments, self._done[same], repeated=True)
+        if self.is_spent:
+            return ToolResult(call.name, None, "Error: no further calls are allowed")
+        self._left -= 1
+        self._done[same] = await tool.run(arguments)
+        return ToolResult(call.name, arguments, self._done[same])
+
+
+def plan_schema(tools: Sequence[AnyTool]) -> type[BaseModel]:
+    """A model of a list of calls, flat, so that every step of the ladder can say it: small models do better so.
+
+    An argument that two tools declare differently may be anything there, and is checked by the tool's own model.
+    """
+    return _plan_schema(tuple((tool.name, tool.arguments) for tool in tools))
+
+
+@lru_cache(maxsize=64)
+def _plan_schema(tools: tuple[tuple[str, type[BaseModel]], ...]) -> type[BaseModel]:
+    names = tuple(name for name, _ in tools)
+    fields: dict[str, Any] = {"tool": (Literal[names], ...)}
+    for _, arguments in tools:
+        for name, declared in arguments.model_fields.items():
+            kind: Any = declared.annotation
+            before = fields.get(name)
+            same = before is None or before[0] == kind | None
+            fields[name] = (kind | None if same else Any, None)
+    actions: Any = GenericAlias(list, (create_model("Action", **fields),))
+    return create_model("Plan", actions=(actions, ...), answer=(str | None, None))
+
+
+def plan_prompt(tools: Sequence[AnyTool]) -> str:
+    """What the tools are, for a model that gets them in words."""
+    lines = [f"- {tool.name}: {tool.description} Arguments: {_arguments(tool)}" for tool in tools]
+    return (
+        'You have no tools here. Instead, write down every call that you would make, in order, as "actions":'
+        ' each names its "tool" and has that tool\'s arguments beside the name. No action is a good answer too.'
+        ' Put what you would say into "answer".\nTools:\n' + "\n".join(lines)
+    )
+
+
+def _arguments(tool: AnyTool) -> str:
+    arguments: type[BaseModel] = tool.arguments
+    return full_schema(arguments)
+
+
+def plan_calls(plan: BaseModel, tools: Sequence[AnyTool]) -> list[ToolCall]:
+    """The calls that a plan consists of."""
+    arguments = {tool.name: tool.arguments.model_fields.keys() for tool in tools}
+    told: list[dict[str, Any]] = plan.model_dump(mode="json")["actions"]
+    return [
+        ToolCall(
+            f"action_{i}",
+            action["tool"],
+            json.dumps({n: v for n, v in action.items() if n in arguments[action["tool"]] and v is not None}),
+        )
+        for i, action in enumerate(told, 1)
+    ]
