@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 import asyncmem
+from asyncmem.store.embedded import EmbeddedServer
 from asyncmem.store.embedded_folder import Folder, ServerRecord
-from asyncmem.store.embedded_locks import FileLock, Mode
-from asyncmem.store.embedded_opening import python_path, running_server
+from asyncmem.store.embedded_locks import FileLock, Mode, is_held
+from asyncmem.store.embedded_opening import Lease, python_path, running_server
 
 
 @pytest.fixture
@@ -38,6 +39,20 @@ def test_a_server_runs_when_its_living_supervisor_says_so(folder: Folder) -> Non
     folder.forget_server()
     assert running_server(folder) is None
     lock.release()
+
+
+@pytest.mark.anyio
+async def test_a_lease_belongs_to_its_process(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A release in a process that was forked from the one that opened does nothing."""
+    lease = Lease(folder)
+    assert lease.take()
+    server = EmbeddedServer("mongodb://", "mongod", folder.path, lease)
+    with monkeypatch.context() as forked:
+        forked.setattr(os, "getpid", lambda: 1)
+        await server.release()
+    assert is_held(folder.users_lock, Mode.EXCLUSIVE)
+    await server.release()
+    assert not is_held(folder.users_lock, Mode.EXCLUSIVE)
 
 
 @pytest.mark.parametrize("inherited", [None, "", "/first"])
