@@ -22,7 +22,7 @@ from .failures import Failure
 from .flows import Context, Flow, Patience, Send, sent_parameters
 from .parsing import Reading, read_value
 from .schemas import plain_schema, texts, with_schema
-from .verdicts import Drop, Fatal, NoTools, Retry, StepDown, judge
+from .verdicts import Drop, Retry, StepDown, judge
 
 T = TypeVar("T", bound=BaseModel)
 
@@ -132,7 +132,7 @@ class Climb(Generic[T]):
                 return {"type": "json_schema", "json_schema": {"name": self.schema.__name__, "schema": plain}}
             case "json_object":
                 return {"type": "json_object"}
-            case "text":
+            case _:
                 return None
 
     # -- a call that failed
@@ -150,10 +150,8 @@ class Climb(Generic[T]):
                 self.context.drop(verdict.names)
             case Retry() if (pause := self.patience.pause(failure)) is not None:
                 self.pause = pause
-            case Retry() | Fatal():
-                raise self._error(failure, verdict.kind)
-            case NoTools():
-                raise self._error(failure, ModelRequestError)
+            case _:
+                raise self._error(failure, failure.cause)
 
     def _step_down(self, verdict: StepDown, failure: Failure) -> None:
         if self.context.settings.tier is not None:

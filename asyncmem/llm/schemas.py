@@ -85,8 +85,6 @@ def _union(options: Sequence[Mapping[str, Any]], defs: Mapping[str, Any], inside
     if len(some) != 1:
         raise Inexpressible("anyOf")
     only = _plain(some[0], defs, inside)
-    if len(some) == len(options):
-        return only
     if "enum" in only:
         only = {**only, "enum": [*only["enum"], None]}
     return {**only, "type": [only["type"], "null"]} if isinstance(only.get("type"), str) else only

@@ -125,9 +125,11 @@ class ProviderSimulator:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._loop is not None and self._stop is not None and self._thread is not None:
-            self._loop.call_soon_threadsafe(self._stop.set)
-            self._thread.join()
+        assert self._loop is not None
+        assert self._stop is not None
+        assert self._thread is not None
+        self._loop.call_soon_threadsafe(self._stop.set)
+        self._thread.join()
 
     async def _serve(self) -> None:
         self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()

@@ -90,6 +90,10 @@ REJECTED = {
     "a word": "undefined",
     "too deep": "[" * 20_000,
     "too deep for almost-JSON": "{'memory_ids': ['1'], 'x': " + "[" * 70 + "]" * 70 + "}",
+    "a comma too few": "{'memory_ids': ['1' '2']}",
+    "wrapped too often": '{"a": {"b": {"c": {"d": {"memory_ids": ["9"]}}}}}',
+    "wrapped, but something else": '{"a": {"b": 1}}',
+    "two faults, one of them a slip": '{"memory_ids": [1, [2]]}',
     "a broken number": '{"memory_ids": [1.2.3]}',
 }
 
@@ -153,6 +157,12 @@ def test_fields_too_many_are_dropped_where_the_model_forbids_them() -> None:
 def test_half_a_surrogate_pair_is_replaced() -> None:
     """Half of a surrogate pair, which no store can hold, becomes the replacement character."""
     assert read_value('{"memory_ids": ["\\ud83d"]}', Ids).value == Ids(memory_ids=["\ufffd"])
+
+
+def test_escapes_of_almost_json() -> None:
+    """Escapes of JSON and of Python are read in strings of either quote; a character too high is the highest."""
+    text = r"{'memory_ids': ['a\n\'b\u00e9\x41\U0001F600', '\U99999999']}"
+    assert read_value(text, Ids).value == Ids(memory_ids=["a\n'bé" + "A😀", "\U0010ffff"])
 
 
 def test_aliases_are_names_too() -> None:

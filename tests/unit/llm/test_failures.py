@@ -1,0 +1,136 @@
+"""Facts of foreign exceptions, and what our errors show of them."""
+
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+
+import pytest
+
+from asyncmem.errors import ModelError, ModelRefusedError, ModelRequestError, ModelUnavailableError
+from asyncmem.llm.failures import Failure, to_error
+from asyncmem.llm.scrubbing import scrub, without_echo, without_output
+
+from .play import failure
+
+
+def test_facts_of_an_exception_of_another_kind_name_its_place() -> None:
+    """For an exception that is no provider's, the error says where it was raised."""
+    try:
+        {}["missing"]  # type: ignore[var-annotated]
+    except KeyError as error:
+        facts = Failure.of(error)
+    assert facts.name == "KeyError"
+    assert facts.where.startswith("test_failures.py:")
+    assert f"(raised at {facts.where}): " in str(to_error(facts, "m"))
+
+
+def test_exception_that_was_never_raised_has_no_place() -> None:
+    """An exception without a traceback is told without a place."""
+    assert Failure.of(ValueError("x")).where == ""
+
+
+def test_exception_whose_text_is_broken() -> None:
+    """A foreign exception whose own ``str`` fails is still an error of ours."""
+
+    class BrokenError(Exception):
+        def __str__(self) -> str:
+            raise RuntimeError
+
+    assert Failure.of(BrokenError()).cause is ModelUnavailableError
+
+
+@pytest.mark.parametrize(
+    ("value", "seconds"), [("3", 3.0), ("0.5", 0.5), ("-1", 0.0), ("1e9", 86_400.0), ("soon", None), (None, None)]
+)
+def test_retry_after_in_seconds(value: str | None, seconds: float | None) -> None:
+    """The header is read as seconds, never negative, never over a day; nonsense is none."""
+    headers = {} if value is None else {"retry-after": value}
+    assert failure(429, litellm_response_headers=headers).retry_after == seconds
+
+
+def test_retry_after_as_a_date() -> None:
+    """The header may be a date; one that has passed is now."""
+    soon = format_datetime(datetime.now(UTC) + timedelta(seconds=60), usegmt=True)
+    seconds = failure(429, litellm_response_headers={"retry-after": soon}).retry_after
+    assert seconds is not None
+    assert 50 < seconds <= 60
+    assert failure(429, litellm_response_headers={"retry-after": "Fri, 01 Jan 2021 00:00:00 GMT"}).retry_after == 0.0
+
+
+def test_retry_after_of_the_response() -> None:
+    """Where only the response carries headers, these are read."""
+    response = type("Response", (), {"headers": {"retry-after": "2"}})()
+    assert failure(429, response=response).retry_after == 2.0
+
+
+@pytest.mark.parametrize("status", [0, 99, 600, "400", None])
+def test_status_that_is_none(status: object) -> None:
+    """What is no HTTP status is not taken for one."""
+    assert Failure.of(type("E", (Exception,), {"status_code": status})()).status is None
+
+
+def test_errors_of_ours_are_raised_as_they_are() -> None:
+    """A ModelError that a model of one's own raises is not made anew."""
+    error = ModelRefusedError("mine", model="x")
+    facts = Failure.of(error)
+    assert facts.cause is ModelRefusedError
+    assert to_error(facts, "m") is error
+    again = to_error(facts, "m", kind=ModelRequestError)
+    assert type(again) is ModelRequestError
+
+
+def test_error_says_what_to_do_and_what_was_answered() -> None:
+    """The message has the model, the advice, the class and the provider's words."""
+    error = to_error(failure(402, "Insufficient Balance", "APIError"), "openai/x", hint="by the way")
+    assert str(error) == (
+        "openai/x: The account has no credit left: add credit with the provider, or use another key: by the way."
+        " [APIError: Insufficient Balance]"
+    )
+    assert (error.model, error.status, error.retryable) == ("openai/x", 402, False)
+    assert isinstance(error, ModelError)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "key sk-abcdefgh12345678 is bad",
+        "Bearer abc.def.ghi",
+        "AIzaSyA1234567890abcdef",
+        "AKIAIOSFODNN7EXAMPLE",
+        "gsk_abcdefgh12345",
+        "Authorization: 'Token abc'",
+        "x-api-key: abcdef",
+        '{"api_key": "whatever-it-is"}',
+        "https://user:pass@host/path",
+        "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0",
+    ],
+)
+def test_keys_are_taken_out(text: str) -> None:
+    """Whatever looks like a key, a header or a password is replaced."""
+    scrubbed = scrub(text)
+    assert "***" in scrubbed
+    for part in ("abcdefgh", "abc.def", "SyA123", "IOSFODNN", "Token", "abcdef", "whatever", "pass@", "eyJzdWI"):
+        assert part not in scrubbed
+
+
+def test_configured_secrets_are_taken_out_whatever_they_look_like() -> None:
+    """The settings' own key is replaced, though no pattern knows it; one of three letters is not."""
+    assert scrub("my tea pot and abc", ["tea pot", "abc"]) == "my *** and abc"
+
+
+def test_text_is_one_line_and_short() -> None:
+    """Line breaks go, and the text is cut."""
+    assert scrub("a\n  b") == "a b"
+    assert len(scrub("x y " * 500)) == 300
+
+
+def test_echo_of_the_prompt_is_taken_out() -> None:
+    """A run of the prompt's words is replaced; what is short or other words stays."""
+    prompt = ["Remember that my door code\nis 4711, please", "second message"]
+    assert without_echo("Bad: Remember that my door code is 4711, please!", prompt) == "Bad: …!"
+    assert without_echo("the door code", prompt) == "the door code"
+
+
+def test_model_output_is_taken_out() -> None:
+    """What a provider quotes of the model's words is cut off."""
+    assert without_output("no JSON. failed_generation: I think") == "no JSON. "
+    assert without_output("bad. Original Response: secret") == "bad. "

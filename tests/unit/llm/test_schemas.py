@@ -1,0 +1,126 @@
+"""Pydantic models as plain JSON schema."""
+
+from enum import Enum
+from typing import Any, Literal, Optional
+
+import pytest
+from pydantic import BaseModel, Field
+
+from asyncmem.llm.schemas import full_schema, plain_schema, texts, with_schema
+
+from .schemas import Free, Node
+
+
+class Colour(Enum):
+    """Two colours."""
+
+    RED = "red"
+    BLUE = "blue"
+
+
+class Inner(BaseModel):
+    """A part."""
+
+    one: Literal["a"]
+    title: str
+
+
+class Everything(BaseModel):
+    """What plain JSON schema can say."""
+
+    text: str = Field(min_length=1, description="a text", examples=["x"])
+    number: int = Field(ge=0)
+    maybe: Optional[float] = None  # noqa: UP045  both spellings
+    flag: bool | None
+    colour: Colour | None = None
+    kind: Literal["a", "b"] = "a"
+    inner: Inner
+    inners: list[Inner] | None = None
+    same: str | str = ""
+    nothing: None = None
+
+
+def test_plain_schema_has_plain_keywords_only() -> None:
+    """Bounds, defaults, titles and references go; null is one of a list of types."""
+    inner = {
+        "type": "object",
+        "properties": {"one": {"type": "string", "enum": ["a"]}, "title": {"type": "string"}},
+        "required": ["one", "title"],
+    }
+    assert plain_schema(Everything) == {
+        "type": "object",
+        "properties": {
+            "text": {"type": "string"},
+            "number": {"type": "integer"},
+            "maybe": {"type": ["number", "null"]},
+            "flag": {"type": ["boolean", "null"]},
+            "colour": {"type": ["string", "null"], "enum": ["red", "blue", None]},
+            "kind": {"type": "string", "enum": ["a", "b"]},
+            "inner": inner,
+            "inners": {"type": ["array", "null"], "items": inner},
+            "same": {"type": "string"},
+            "nothing": {"type": "null"},
+        },
+        "required": ["text", "number", "flag", "inner"],
+    }
+
+
+def test_enum_of_several_types_has_no_type() -> None:
+    """Values of several types are listed without a type."""
+
+    class Mixed(BaseModel):
+        value: Literal[1, "a"]
+        maybe: Literal[1, "a"] | None = None
+
+    schema = plain_schema(Mixed)
+    assert schema is not None
+    assert schema["properties"]["value"] == {"enum": [1, "a"]}
+    assert schema["properties"]["maybe"] == {"enum": [1, "a", None]}
+
+
+class EitherOr(BaseModel):
+    """A union of objects."""
+
+    either: Inner | Node
+
+
+class Pair(BaseModel):
+    """A tuple has no items."""
+
+    pair: tuple[int, str]
+
+
+class Anything(BaseModel):
+    """A value of any type."""
+
+    value: Any
+
+
+@pytest.mark.parametrize("schema", [Node, Free, EitherOr, Pair, Anything])
+def test_what_plain_schema_cannot_say(schema: type[BaseModel]) -> None:
+    """Recursion, unions of objects, free keys, tuples and anything at all are None."""
+    assert plain_schema(schema) is None
+
+
+def test_full_schema_keeps_words_and_drops_titles() -> None:
+    """In the prompt descriptions and bounds stay, titles, defaults and examples go, fields of those names stay."""
+    text = full_schema(Everything)
+    assert '"description":"a text"' in text
+    assert '"minLength":1' in text
+    assert '"title":{"type":"string"}' in text
+    assert '"examples"' not in text
+    assert '"default"' not in text
+    assert '"title":"Text"' not in text
+
+
+def test_with_schema_copies() -> None:
+    """The messages that were given stay as they are."""
+    messages = [{"role": "system", "content": "a"}]
+    assert with_schema(messages, Inner)[0]["content"].startswith("a\n\n")
+    assert messages == [{"role": "system", "content": "a"}]
+
+
+def test_texts_of_messages() -> None:
+    """Texts and parts are found; what is none is left out."""
+    parts = [{"type": "text", "text": "b"}, {"type": "image_url"}, "c"]
+    assert texts([{"content": "a"}, {"content": parts}, {"content": None}]) == ["a", "b", ""]
