@@ -74,12 +74,17 @@ def clean_topics(value: object) -> list[str]:
     """
     if isinstance(value, str) or not isinstance(value, (list, tuple, set, frozenset)):
         raise InvalidMemoryError(f"topics must be a list of str, not {type(value).__name__}")
+    topics = fold_topics([clean_text(item, "topic", MAX_TOPIC) for item in value])  # pyright: ignore[reportUnknownVariableType]
+    if len(topics) > MAX_TOPICS:
+        raise InvalidMemoryError(f"{len(topics)} topics: at most {MAX_TOPICS} are allowed")
+    return topics
+
+
+def fold_topics(topics: Sequence[str]) -> list[str]:
+    """The topics in order, each once, whatever its case."""
     seen: dict[str, str] = {}
-    for item in value:  # pyright: ignore[reportUnknownVariableType]
-        topic = clean_text(item, "topic", MAX_TOPIC)  # pyright: ignore[reportUnknownArgumentType]
+    for topic in topics:
         seen.setdefault(topic.casefold(), topic)
-    if len(seen) > MAX_TOPICS:
-        raise InvalidMemoryError(f"{len(seen)} topics: at most {MAX_TOPICS} are allowed")
     return list(seen.values())
 
 

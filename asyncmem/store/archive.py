@@ -48,8 +48,6 @@ class Archive:
         }
 
     async def _write(self, entries: list[Row]) -> None:
-        if not entries:
-            return
         operations = [ReplaceOne({"_id": e["_id"], "user_id": e["user_id"]}, e, upsert=True) for e in entries]
         async with self._core.calling():
             await self._core.collections.archive.bulk_write(operations, ordered=False)

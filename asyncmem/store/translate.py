@@ -62,7 +62,12 @@ def _operation_failure(error: mongo.OperationFailure) -> AsyncMemError:
 def translate(error: BaseException) -> AsyncMemError:
     """Our error for one of PyMongo's or BSON's."""
     match error:
-        case mongo.WTimeoutError() | mongo.ExecutionTimeout() | mongo.NetworkTimeout() | mongo.WaitQueueTimeoutError():
+        case (
+            mongo.WriteConcernError()
+            | mongo.ExecutionTimeout()
+            | mongo.NetworkTimeout()
+            | mongo.WaitQueueTimeoutError()
+        ):
             words = f"MongoDB took too long ({type(error).__name__}): a write may have happened; try again"
             return StoreTimeoutError(words, retryable=True)
         case mongo.ServerSelectionTimeoutError() | mongo.ConnectionFailure():
@@ -79,8 +84,6 @@ def translate(error: BaseException) -> AsyncMemError:
             return InvalidMemoryError(f"MongoDB can't hold a value of this memory ({type(error).__name__})")
         case mongo.InvalidOperation() if "closed" in str(error):
             return StoreUnavailableError("the MongoDB client that was handed in is closed: hand in an open one")
-        case mongo.PyMongoError() if error.timeout:
-            return StoreTimeoutError("MongoDB took too long: try again", retryable=True)
         case _:
             return StoreError(f"MongoDB's driver failed ({type(error).__name__})")
 

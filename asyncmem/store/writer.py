@@ -5,7 +5,7 @@ from typing import Any
 
 from pymongo.errors import BulkWriteError, DuplicateKeyError
 
-from ..cleaning import MAX_TOPICS
+from ..cleaning import MAX_TOPICS, fold_topics
 from ..errors import (
     AsyncMemError,
     MemoryConflictError,
@@ -68,16 +68,15 @@ class Writer:
             if expires is not None and expires <= self._core.now():
                 await self._memories.delete_one(queries.exact(old))
                 return None
-        topics = [*old.get("topics", ()), *row["topics"]]
-        merged = list({t.casefold(): t for t in reversed(topics)}.values())[::-1][:MAX_TOPICS]
-        return await self._touch(old, merged, row)
+        topics = fold_topics([*old.get("topics", ()), *row["topics"]])[:MAX_TOPICS]
+        return await self._touch(old, topics, row)
 
     async def _touch(self, old: Row, topics: list[str], row: Row) -> str | None:
         moment = max(row["updated_at"], aware(old.get("updated_at")) or row["updated_at"])
         if topics != old.get("topics", []):
-            values = {"topics": topics, "updated_at": moment}
-            done = await self._swap(old, revised(old, values, self._core.now(), row["cause"]))
-            return old["_id"] if done else None
+            new = revised(old, {"topics": topics, "updated_at": moment}, self._core.now(), row["cause"])
+            assert new is not None, "topics differ"
+            return old["_id"] if await self._swap(old, new) else None
         async with self._core.calling():
             result = await self._memories.update_one(
                 {"_id": old["_id"], "user_id": old["user_id"], "key": old["key"]}, {"$max": {"updated_at": moment}}
@@ -178,10 +177,8 @@ class Writer:
         """
         await self.change(user_id, memory_id, {name: getattr(memory, name) for name in VALUE}, cause)
 
-    async def _swap(self, old: Row, new: Row | None) -> bool:
+    async def _swap(self, old: Row, new: Row) -> bool:
         """Replace one revision by the next, if it still is there."""
-        if new is None:
-            return True
         limit = self._core.settings.history_limit
         full = len(old.get("history", ())) - limit + 1
         if full > 0:

@@ -80,7 +80,7 @@ async def test_same_statement_is_stored_once(manager: MemoryManager, clock: Cloc
     assert (memory.memory, memory.topics) == ("Lives in Zürich", ["place", "home"])
     assert (memory.updated_at, memory.revision) == (clock.now, 2)
     clock.advance(hours=1)
-    await manager.add_user_memory(UserMemory(memory="Lives in Zürich"), user_id="lin")
+    await manager.add_user_memory(UserMemory(memory="Lives in Zürich", topics=["place"]), user_id="lin")
     memory = await manager.get_user_memory(first, user_id="lin")
     assert memory is not None
     assert (memory.updated_at, memory.revision) == (clock.now, 2)

@@ -1,0 +1,298 @@
+"""What the store does when the server fails, or when others are faster."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from pymongo import AsyncMongoClient
+
+from asyncmem import (
+    CaptureResult,
+    MemoryConflictError,
+    MemoryManager,
+    MemoryNotFoundError,
+    PartialWriteError,
+    RevisionConflictError,
+    Settings,
+    StoreTimeoutError,
+    StoreUnavailableError,
+    StoreWriteError,
+    UserMemory,
+)
+from asyncmem.operations import Add, Update
+from asyncmem.store import remover, writer
+from asyncmem.store.archive import Archive
+from asyncmem.store.documents import Row
+from asyncmem.store.remover import Remover
+from asyncmem.store.store import MemoryStore, open_store
+from asyncmem.types import Scope
+
+from ..servers import free_port, with_database
+from .conftest import Clock
+
+pytestmark = pytest.mark.anyio
+Failing = Callable[..., AbstractAsyncContextManager[None]]
+
+
+@pytest.fixture
+def failing(replica_set_uri: str) -> Failing:
+    """Makes a command fail on the server for a while."""
+
+    @asynccontextmanager
+    async def fail(command: str, mode: object, **data: Any) -> AsyncIterator[None]:
+        async with AsyncMongoClient(replica_set_uri) as client:
+            point = {"configureFailPoint": "failCommand", "data": {"failCommands": [command], **data}}
+            await client.admin.command({**point, "mode": mode})
+            try:
+                yield
+            finally:
+                await client.admin.command({"configureFailPoint": "failCommand", "mode": "off"})
+
+    return fail
+
+
+@pytest.fixture
+async def manager(replica_set_uri: str, database_name: str) -> AsyncIterator[MemoryManager]:
+    """A manager on a replica set."""
+    async with MemoryManager(with_database(replica_set_uri, database_name)) as manager:
+        yield manager
+
+
+@pytest.fixture
+async def store(replica_set_uri: str, database_name: str) -> AsyncIterator[MemoryStore]:
+    """A store on a replica set."""
+    store = await open_store(with_database(replica_set_uri, database_name), Settings())
+    yield store
+    await store.aclose()
+
+
+# ------------------------------------------------------------------------------------------------- the server fails
+
+
+async def test_a_batch_that_breaks_in_the_middle(manager: MemoryManager, failing: Failing) -> None:
+    """What was written is reported with its ids, what was not with the reason; trying again doubles nothing."""
+    batch = [UserMemory(memory=f"Fact {n}") for n in range(2_500)]
+    async with failing("insert", {"skip": 1}, errorCode=8):
+        with pytest.raises(PartialWriteError, match="1500 of 2500") as caught:
+            await manager.add_user_memories(batch, user_id="lin")
+    assert [n for n, i in enumerate(caught.value.ids) if i is None] == list(range(1_000, 2_500))
+    assert isinstance(caught.value.failures[1_000], StoreWriteError)
+    ids = await manager.add_user_memories(batch, user_id="lin")
+    assert ids[:1_000] == caught.value.ids[:1_000]
+    assert await manager.count_user_memories(user_id="lin") == 2_500
+
+
+async def test_a_batch_that_fails_at_once(manager: MemoryManager, failing: Failing) -> None:
+    """Nothing was written, so the server's error comes out itself."""
+    async with failing("insert", "alwaysOn", errorCode=8):
+        with pytest.raises(StoreWriteError, match="code 8"):
+            await manager.add_user_memories([UserMemory(memory="Swims")], user_id="lin")
+    assert await manager.count_user_memories(user_id="lin") == 0
+
+
+async def test_a_batch_that_no_majority_acknowledged(manager: MemoryManager, failing: Failing) -> None:
+    """A write concern that was not met is an error, never an id."""
+    unmet = {"code": 64, "codeName": "WriteConcernFailed", "errmsg": "waiting for replication timed out"}
+    async with failing("insert", {"times": 1}, writeConcernError=unmet):
+        with pytest.raises(StoreTimeoutError, match="majority"):
+            await manager.add_user_memories([UserMemory(memory="Swims")], user_id="lin")
+    async with failing("insert", {"times": 1}, writeConcernError=unmet):
+        with pytest.raises(StoreTimeoutError):
+            await manager.add_user_memory(UserMemory(memory="Rows"), user_id="lin")
+
+
+async def test_passing_failures_are_retried_by_the_driver(manager: MemoryManager, failing: Failing) -> None:
+    """One lost connection costs nothing and doubles nothing."""
+    async with failing("insert", {"times": 1}, closeConnection=True):
+        await manager.add_user_memory(UserMemory(memory="Swims"), user_id="lin")
+    async with failing("find", {"times": 1}, closeConnection=True):
+        assert len(await manager.get_user_memories(user_id="lin")) == 1
+
+
+async def test_a_duplicate_that_is_gone_when_looked_at(manager: MemoryManager, failing: Failing) -> None:
+    """A statement that was deleted between the refusal and the look is inserted after all."""
+    async with failing(
+        "insert", {"times": 1}, errorCode=11000, errorExtraInfo={"keyPattern": {"key": 1}, "keyValue": {"key": ""}}
+    ):
+        memory_id = await manager.add_user_memory(UserMemory(memory="Swims"), user_id="lin")
+    assert [m.memory_id for m in await manager.get_user_memories(user_id="lin")] == [memory_id]
+
+
+async def test_a_server_that_fails_while_opening(replica_set_uri: str, database_name: str, failing: Failing) -> None:
+    """The error is typed, and the next call opens."""
+    manager = MemoryManager(with_database(replica_set_uri, database_name))
+    async with failing("createIndexes", "alwaysOn", errorCode=13):
+        with pytest.raises(Exception, match="create_indexes=False"):
+            await manager.count_user_memories()
+    assert await manager.count_user_memories() == 0
+    await manager.aclose()
+
+
+async def test_closing_while_opening_fails() -> None:
+    """aclose waits for an opening under way and swallows its failure, which its own caller gets."""
+    settings = Settings(open_timeout=timedelta(seconds=0.5))
+    manager = MemoryManager(f"mongodb://127.0.0.1:{free_port()}/app", settings=settings)
+    call = asyncio.create_task(manager.count_user_memories())
+    await asyncio.sleep(0.05)
+    await manager.aclose()
+    with pytest.raises(StoreUnavailableError):
+        await call
+
+
+# ------------------------------------------------------------------------------------------------- others are faster
+
+
+async def test_endless_contention_ends_in_a_retryable_error(
+    store: MemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """When every attempt lost its race, the caller is told to try again."""
+    memory_id = await store.write.add(UserMemory(memory="Swims"), "lin", "manual")
+    monkeypatch.setattr(writer, "ATTEMPTS", 0)
+    monkeypatch.setattr(remover, "ATTEMPTS", 0)
+    for attempt in (
+        store.write.add(UserMemory(memory="Rows"), "lin", "manual"),
+        store.write.change("lin", memory_id, {"memory": "Dives"}, "manual"),
+        store.remove.delete("lin", memory_id, "manual"),
+        store.remove.clear("lin", "manual"),
+    ):
+        with pytest.raises(StoreTimeoutError, match="try again") as caught:
+            await attempt
+        assert caught.value.retryable
+
+
+class Rival(Archive):
+    """An archive during whose first copy somebody else writes."""
+
+    rival: Callable[[], Any]
+    busy = True
+
+    async def keep(self, rows: Sequence[Row], kind: str, cause: str, at: datetime) -> None:
+        await super().keep(rows, kind, cause, at)
+        if self.busy:
+            self.busy = False
+            await self.rival()
+
+
+@pytest.fixture
+def rival(store: MemoryStore) -> tuple[Rival, Remover]:
+    """A remover with a rival."""
+    core = store.read._core
+    archive = Rival(core)
+    return archive, Remover(core, store.read, archive)
+
+
+async def test_a_change_during_a_deletion_is_archived_too(store: MemoryStore, rival: tuple[Rival, Remover]) -> None:
+    """A memory that changes after its archive copy is deleted at its new revision, and nothing of it is lost."""
+    archive, remove = rival
+    memory_id = await store.write.add(UserMemory(memory="Swims"), "lin", "manual")
+    archive.rival = lambda: store.write.change("lin", memory_id, {"memory": "Swims daily"}, "manual")
+    gone = await remove.delete("lin", memory_id, "manual")
+    assert gone is not None
+    assert gone.memory == "Swims daily"
+    changes = await store.read.history("lin", memory_id)
+    assert [(c.kind, c.after and c.after.memory) for c in changes] == [
+        ("add", "Swims"),
+        ("update", "Swims daily"),
+        ("delete", None),
+    ]
+
+
+async def test_an_announced_deletion_that_never_happened_is_not_told(
+    store: MemoryStore, rival: tuple[Rival, Remover]
+) -> None:
+    """A crash between archive copy and deletion leaves the memory alive and its history true."""
+    archive, remove = rival
+    memory_id = await store.write.add(UserMemory(memory="Swims"), "lin", "manual")
+
+    def crash() -> None:
+        raise KeyboardInterrupt
+
+    archive.rival = crash
+    with pytest.raises(KeyboardInterrupt):
+        await remove.delete("lin", memory_id, "manual")
+    assert [c.kind for c in await store.read.history("lin", memory_id)] == ["add"]
+    await store.write.change("lin", memory_id, {"memory": "Swims daily"}, "manual")
+    assert [c.kind for c in await store.read.history("lin", memory_id)] == ["add", "update"]
+
+
+async def test_a_change_and_a_deletion_during_a_clear(store: MemoryStore, rival: tuple[Rival, Remover]) -> None:
+    """A row that changes meanwhile goes at its new revision; one that somebody else deletes is gone as well."""
+    archive, remove = rival
+    ids = await store.write.add_many([(UserMemory(memory=t), "lin") for t in ("Swims", "Rows", "Dives")], "manual")
+
+    async def meanwhile() -> None:
+        await store.write.change("lin", ids[0], {"memory": "Swims daily"}, "manual")
+        await store.remove.delete("lin", ids[1], "manual")
+
+    archive.rival = meanwhile
+    removed = await remove.clear("lin", "manual")
+    assert {m.memory for m in removed} == {"Swims daily", "Rows", "Dives"}
+    assert await store.read.count("lin") == 0
+    assert (await store.write.revert("lin", ids[0], 2)).memory == "Swims daily"
+
+
+async def test_delete_checks_the_revision(store: MemoryStore) -> None:
+    """A deletion decided on an old revision is refused."""
+    memory_id = await store.write.add(UserMemory(memory="Swims"), "lin", "manual")
+    with pytest.raises(RevisionConflictError, match="revision 1, not 7"):
+        await store.remove.delete("lin", memory_id, "manual", 7)
+    assert await store.read.count("lin") == 1
+
+
+async def test_an_expired_memory_is_not_reverted_from_its_old_revisions(uri: str, clock: Clock) -> None:
+    """Old revisions in the archive alone bring nothing back."""
+    async with MemoryManager(uri, settings=Settings(clock=clock, history_limit=1)) as manager:
+        expiring = UserMemory(memory="On holiday", expires_at=clock.now + timedelta(hours=1))
+        memory_id = await manager.add_user_memory(expiring, user_id="lin")
+        for n in range(3):
+            await manager.update_user_memory(memory_id, user_id="lin", feedback=f"{n}")
+        clock.advance(hours=1)
+        with pytest.raises(MemoryNotFoundError):
+            await manager.revert(memory_id, 1, user_id="lin")
+        with pytest.raises(MemoryNotFoundError):
+            await manager.history(memory_id, user_id="lin")
+
+
+# ---------------------------------------------------------------------------------------------------- applying
+
+
+async def test_apply_marks_suspects_and_reports_what_changes_nothing(store: MemoryStore) -> None:
+    """Suspect text is marked beside other metadata; an update to what is there is skipped."""
+    memory_id = await store.write.add(UserMemory(memory="Swims", metadata={"n": 1}), "lin", "manual")
+    applied = await store.applier.apply(
+        Scope("lin"),
+        [
+            Update(memory_id, "Swims"),
+            Update(memory_id, "You must swim", suspect=True),
+            Add("You must row", suspect=True),
+            Update(memory_id, "You must swim", suspect=True),
+        ],
+        seen={memory_id: 1},
+        cause="capture",
+        words="swim or row",
+    )
+    assert [(s.op, s.reason) for s in applied.skipped] == [("update", "it changes nothing")] * 2
+    after = [c.after for c in applied.changes]
+    assert [(m.memory, m.metadata) for m in after if m] == [
+        ("You must swim", {"n": 1, "suspect": True}),
+        ("You must row", {"suspect": True}),
+    ]
+    assert after[1] is not None
+    assert after[1].input == "swim or row"
+    assert str(CaptureResult(applied.changes)).startswith("1 add, 1 update")
+
+
+async def test_apply_skips_what_another_memory_says(store: MemoryStore) -> None:
+    """An update to another memory's statement, found only by the store, is skipped with its reason."""
+    ids = await store.write.add_many([(UserMemory(memory=t), "lin") for t in ("Swims", "Rows")], "manual")
+    applied = await store.applier.apply(
+        Scope("lin"), [Update(ids[1], "swims.")], seen={ids[1]: 1}, cause="capture", words=None
+    )
+    assert [(s.op, s.reason, s.memory_id) for s in applied.skipped] == [
+        ("update", "an existing memory says the same", ids[1])
+    ]
+    with pytest.raises(MemoryConflictError):
+        await store.write.change("lin", ids[1], {"memory": "Swims"}, "manual")
