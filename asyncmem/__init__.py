@@ -45,6 +45,7 @@ if TYPE_CHECKING:
         StoreUnavailableError,
         StoreWriteError,
         StructuredOutputError,
+        ToolsRefusedError,
         UnknownRetrievalMethodError,
     )
     from .llm import LLM, ChatModel, ChatReply, ChatRequest, Structured, ToolCall
@@ -134,6 +135,7 @@ __all__ = [
     "Structured",
     "StructuredOutputError",
     "ToolCall",
+    "ToolsRefusedError",
     "UnknownRetrievalMethodError",
     "Usage",
     "UserMemory",

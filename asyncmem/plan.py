@@ -107,5 +107,6 @@ def _plan_model(enabled: tuple[str, ...]) -> type[Plan]:
         __base__=PlannedOperation,
         op=(Text, Field(default="", json_schema_extra={"enum": list(enabled)})),
     )
-    several = Annotated[list[one], BeforeValidator(_items)]  # type: ignore[valid-type]
-    return create_model("Plan", __base__=Plan, operations=(several, Field(json_schema_extra={"maxItems": MAX_PLANNED})))
+    several: Any = Annotated[list[one], BeforeValidator(_items)]  # type: ignore[valid-type]
+    bound: Any = Field(json_schema_extra={"maxItems": MAX_PLANNED})
+    return create_model("Plan", __base__=Plan, operations=(several, bound))

@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
-import numpy as np
 from pydantic import BaseModel
 
 from asyncmem.errors import ConfigurationError, InvalidInputError, ModelError
@@ -20,6 +19,7 @@ from .embeddings import EmbedBatch, Embedder, Embeddings, EmbedReply, EmbedReque
 from .failures import Failure
 from .flows import Context, Flow, Send
 from .ladder import Climb, Structured
+from .loading import load_numpy
 from .observing import CallReport, UsageObserver, tell
 from .provider import CallFailed, Completion, CompletionModel, Router, to_model
 from .running import ToolLoop
@@ -175,6 +175,7 @@ class LLM:
             if isinstance(model, Embedder):
                 return await model.embed(texts)
             raise ConfigurationError(f"{self.name} has no embed(texts): pass an embedding model")
+        np = await load_numpy()
         if not texts:
             return Embeddings(np.empty((0, 0), np.float32))
         ends = self._ends()

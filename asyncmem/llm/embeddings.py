@@ -2,10 +2,7 @@
 
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from asyncmem.errors import ContextTooLongError, ModelRequestError, ModelUnavailableError
 from asyncmem.types import Usage
@@ -14,7 +11,9 @@ from .failures import Failure
 from .flows import Context, Patience, Send
 from .verdicts import PASSING
 
-Vectors = NDArray[np.float32]
+if TYPE_CHECKING:  # numpy is imported by the first embedding, not by whoever imports this room
+    import numpy as np
+    from numpy.typing import NDArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +26,7 @@ class Embeddings:
         usage: all model calls.
     """
 
-    vectors: Vectors = field(repr=False)
+    vectors: "NDArray[np.float32]" = field(repr=False)
     truncated: tuple[bool, ...] = ()
     usage: Usage = field(default_factory=Usage)
 
