@@ -3,7 +3,7 @@
 import math
 import re
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -74,7 +74,8 @@ def clean_topics(value: object) -> list[str]:
     """
     if isinstance(value, str) or not isinstance(value, (list, tuple, set, frozenset)):
         raise InvalidMemoryError(f"topics must be a list of str, not {type(value).__name__}")
-    topics = fold_topics([clean_text(item, "topic", MAX_TOPIC) for item in value])  # pyright: ignore[reportUnknownVariableType]
+    items: Iterable[object] = value  # pyright: ignore[reportUnknownVariableType]
+    topics = fold_topics([clean_text(item, "topic", MAX_TOPIC) for item in items])
     if len(topics) > MAX_TOPICS:
         raise InvalidMemoryError(f"{len(topics)} topics: at most {MAX_TOPICS} are allowed")
     return topics
