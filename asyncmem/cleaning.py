@@ -5,7 +5,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, cast
 
 from pydantic import JsonValue
 
@@ -74,7 +74,7 @@ def clean_topics(value: object) -> list[str]:
     """
     if isinstance(value, str) or not isinstance(value, (list, tuple, set, frozenset)):
         raise InvalidMemoryError(f"topics must be a list of str, not {type(value).__name__}")
-    items: Iterable[object] = value  # pyright: ignore[reportUnknownVariableType]
+    items = cast("Iterable[object]", value)
     topics = fold_topics([clean_text(item, "topic", MAX_TOPIC) for item in items])
     if len(topics) > MAX_TOPICS:
         raise InvalidMemoryError(f"{len(topics)} topics: at most {MAX_TOPICS} are allowed")
