@@ -34,6 +34,12 @@ async def load_litellm() -> ModuleType:
     return await anyio.to_thread.run_sync(_load, abandon_on_cancel=True)
 
 
+async def load_numpy() -> ModuleType:
+    """numpy, imported without stalling the event loop: only embeddings need it."""
+    loaded = sys.modules.get("numpy")
+    return loaded if loaded is not None else await anyio.to_thread.run_sync(importlib.import_module, "numpy")
+
+
 def _load() -> ModuleType:
     global _litellm
     with _lock:

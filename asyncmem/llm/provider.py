@@ -136,11 +136,10 @@ def to_model(model: object, settings: LLMSettings) -> ChatModel:
         return litellm_model(model.strip(), settings)
     if isinstance(model, ChatModel):
         return model
-    router = getattr(model, "__self__", model)  # router.acompletion is as good as the router
-    if isinstance(router, Router):
-        name = str(settings.extra.get("model") or next(iter(router.get_model_names()), ""))
-        embedding = getattr(router, "aembedding", None)
-        return CompletionModel(name, {"model": name}, router.acompletion, embedding, settings.extra)
+    if isinstance(model, Router):
+        name = str(settings.extra.get("model") or next(iter(_names(model)), ""))
+        embedding = getattr(model, "aembedding", None)
+        return CompletionModel(name, {"model": name}, model.acompletion, embedding, settings.extra)
     if callable(model):
         bound: Mapping[str, Any] = getattr(model, "keywords", {})
         name = str(settings.extra.get("model") or bound.get("model") or getattr(model, "__name__", "completion"))
@@ -149,6 +148,12 @@ def to_model(model: object, settings: LLMSettings) -> ChatModel:
         f"model must be a litellm model string, a ChatModel, a litellm.Router or a completion function,"
         f" not {type(model).__name__}"
     )
+
+
+def _names(router: Router) -> list[str]:
+    """The model groups of a router; newer versions of litellm warn about the older way to ask for them."""
+    registry: Callable[[], Any] | None = getattr(router, "registry", None)
+    return list(router.get_model_names() if registry is None else registry().names())
 
 
 def to_reply(response: Any) -> ChatReply:

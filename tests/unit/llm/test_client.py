@@ -96,17 +96,30 @@ async def test_metadata_is_copied() -> None:
     assert metadata == {"a": 1}
 
 
-@pytest.mark.parametrize("as_method", [True, False])
-async def test_router(as_method: bool) -> None:
-    """A router, or its acompletion, is a model: its first name, or the one in the settings."""
-    router = FakeRouter()
-    llm = LLM(router.acompletion if as_method else router)
+class NewRouter(FakeRouter):
+    """A router whose names stand in a registry, as they do from litellm 1.110 on."""
+
+    def get_model_names(self) -> list[str]:
+        raise DeprecationWarning
+
+    def registry(self) -> Any:
+        return SimpleNamespace(names=lambda: ("fast", "good"))
+
+
+@pytest.mark.parametrize("kind", [FakeRouter, NewRouter])
+async def test_router(kind: type[FakeRouter]) -> None:
+    """A router is a model: its first name, or the one in the settings; so is its acompletion, by the latter."""
+    router = kind()
+    llm = LLM(router)
     assert llm.name == "fast"
     await llm.structured(PROMPT, Ids)
     assert router.completion.calls[0]["model"] == "fast"
     other = LLM(router, LLMSettings(extra={"model": "good"}))
     await other.structured(PROMPT, Ids)
     assert (other.name, router.completion.calls[1]["model"]) == ("good", "good")
+    bare = LLM(router.acompletion, LLMSettings(extra={"model": "good"}))
+    await bare.structured(PROMPT, Ids)
+    assert (bare.name, router.completion.calls[2]["model"]) == ("good", "good")
     assert (await other.embed(["x"])).vectors.tolist() == [[1.0, 0.0]]
     assert router.embedding.calls[0]["model"] == "good"
 

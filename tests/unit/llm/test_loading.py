@@ -111,6 +111,23 @@ def test_the_applications_own_litellm_is_taken_as_it_is(tmp_path: Path) -> None:
     assert out == "ok"
 
 
+def test_numpy_is_loaded_by_the_first_embedding(tmp_path: Path) -> None:
+    """numpy is imported where vectors are asked for, once, and not before."""
+    out = run(
+        """
+        from asyncmem.llm import LLM
+        from asyncmem.llm.loading import load_numpy
+
+        assert "numpy" not in sys.modules
+        first = asyncio.run(load_numpy())
+        assert asyncio.run(load_numpy()) is first is sys.modules["numpy"]
+        print("ok")
+        """,
+        tmp_path,
+    )
+    assert out == "ok"
+
+
 def test_making_a_model_loads_nothing(tmp_path: Path) -> None:
     """An LLM is made without litellm, openai, or any I/O."""
     out = run(
