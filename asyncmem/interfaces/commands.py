@@ -1,0 +1,177 @@
+"""The commands, by typer: each opens a manager, does one thing, and says what came of it."""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+
+from asyncmem import AsyncMemError, ConfigurationError, InvalidInputError, MemoryManager, UserMemory
+
+from .choice import choose_db, choose_model, llm_settings, without_password
+from .conversation import Conversation
+from .demo import memory_table, run_demo
+
+app = typer.Typer(
+    help="Memories of an application's users.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+out = Console()
+err = Console(stderr=True)
+
+User = Annotated[str, typer.Option(help="Whose memories.")]
+Db = Annotated[
+    str | None,
+    typer.Option(
+        help="A MongoDB URI with a database name, 'embedded' or 'embedded:PATH'. [ASYNCMEM_DB, else embedded]"
+    ),
+]
+Model = Annotated[
+    str | None, typer.Option(help="Any litellm model name. [ASYNCMEM_MODEL, else by the key in the environment]")
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+def execute(action: Callable[[], Awaitable[None]]) -> None:
+    """Run to the end. An error is one line and an exit code: 2 when the caller can mend it, else 1."""
+
+    async def awaited() -> None:
+        await action()
+
+    try:
+        asyncio.run(awaited())
+    except AsyncMemError as error:
+        err.print(f"[red]asyncmem:[/red] {escape(str(error))}", soft_wrap=True, highlight=False)
+        raise typer.Exit(2 if isinstance(error, ConfigurationError | InvalidInputError) else 1) from None
+    except KeyboardInterrupt:
+        raise typer.Exit(130) from None
+
+
+def say(value: Any, text: str, *, as_json: bool) -> None:
+    """Print a value as JSON, or as text for a person."""
+    if as_json:
+        typer.echo(json.dumps(value, ensure_ascii=False))
+    else:
+        out.print(escape(text), highlight=False)
+
+
+def show(memories: list[UserMemory], title: str, *, as_json: bool) -> None:
+    """Print memories as a JSON list, or as a table."""
+    if as_json:
+        typer.echo(json.dumps([m.model_dump(mode="json") for m in memories], ensure_ascii=False))
+    else:
+        out.print(memory_table(memories, title))
+
+
+@app.command()
+def demo(
+    file: Annotated[
+        Path | None, typer.Option(help="A conversation as JSON messages; by default a shipped one.")
+    ] = None,
+    model: Model = None,
+    db: Db = None,
+) -> None:
+    """Capture a conversation, list the memories, ask three questions. Uses a user of its own, erased first."""
+
+    async def action() -> None:
+        conversation = Conversation.load(file) if file else Conversation.shipped()
+        chosen = choose_model(model)
+        where = choose_db(db)
+        out.print(f"model {escape(chosen)}, database {escape(without_password(where))}\n", highlight=False)
+        async with MemoryManager(
+            where, model=chosen, llm=llm_settings(), delete_memories=True, default_user_id=None
+        ) as manager:
+            await run_demo(manager, conversation, out)
+
+    execute(action)
+
+
+@app.command("list")
+def list_memories(user: User, limit: int | None = None, db: Db = None, as_json: Json = False) -> None:
+    """List a user's memories, oldest update first; with --limit the newest of them."""
+
+    async def action() -> None:
+        async with MemoryManager(choose_db(db)) as manager:
+            found = await manager.search_user_memories(user_id=user, limit=limit)
+            show(list(found), f"{len(found)} memories", as_json=as_json)
+
+    execute(action)
+
+
+@app.command()
+def search(
+    query: str,
+    user: User,
+    method: Annotated[str, typer.Option(help="agentic, last_n or first_n.")] = "agentic",
+    limit: int | None = None,
+    model: Model = None,
+    db: Db = None,
+    as_json: Json = False,
+) -> None:
+    """Find a user's memories."""
+
+    async def action() -> None:
+        chosen = choose_model(model) if method == "agentic" else model
+        async with MemoryManager(choose_db(db), model=chosen, llm=llm_settings()) as manager:
+            found = await manager.search_user_memories(query, user_id=user, retrieval_method=method, limit=limit)
+            show(list(found), f"{len(found)} found by {method}", as_json=as_json)
+
+    execute(action)
+
+
+@app.command()
+def add(
+    text: str,
+    user: User,
+    topic: Annotated[list[str] | None, typer.Option(help="A topic; may be given more than once.")] = None,
+    db: Db = None,
+    as_json: Json = False,
+) -> None:
+    """Store a memory as it is, without a model; prints its id."""
+
+    async def action() -> None:
+        async with MemoryManager(choose_db(db)) as manager:
+            memory_id = await manager.add_user_memory(UserMemory(memory=text, topics=topic or []), user_id=user)
+            say({"memory_id": memory_id}, memory_id, as_json=as_json)
+
+    execute(action)
+
+
+@app.command()
+def forget(memory_id: str, user: User, db: Db = None, as_json: Json = False) -> None:
+    """Delete one memory; exit code 1 if the user has none of that id."""
+
+    async def action() -> None:
+        async with MemoryManager(choose_db(db)) as manager:
+            deleted = await manager.delete_user_memory(memory_id, user_id=user)
+        say({"deleted": deleted}, "deleted" if deleted else "this user has no such memory", as_json=as_json)
+        if not deleted:
+            raise typer.Exit(1)
+
+    execute(action)
+
+
+@app.command()
+def erase(
+    user: User,
+    yes: Annotated[bool, typer.Option("--yes", help="Don't ask.")] = False,
+    db: Db = None,
+    as_json: Json = False,
+) -> None:
+    """Remove every trace of a user, for good."""
+    if not yes:
+        typer.confirm(f"Remove every trace of {user!r}? Nothing brings it back", abort=True, err=True)
+
+    async def action() -> None:
+        async with MemoryManager(choose_db(db)) as manager:
+            receipt = await manager.erase_user(user)
+        counts = ", ".join(f"{count} {kind}" for kind, count in receipt.counts.items())
+        say({"user_id": receipt.user_id, "counts": receipt.counts}, f"erased: {counts}", as_json=as_json)
+
+    execute(action)
