@@ -10,13 +10,6 @@ from asyncmem.llm.loading import load_litellm
 from asyncmem.testing import ProviderSimulator
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """litellm imports provider modules at their first call: what these warn of is no failure of ours."""
-    for item in items:
-        if "/providers/" in str(item.path):
-            item.add_marker(pytest.mark.filterwarnings("ignore:.*ReadOnly.*qualifier:UserWarning"))
-
-
 @pytest.fixture(scope="session", autouse=True)
 async def litellm_once(anyio_backend: str) -> AsyncIterator[None]:
     """litellm, imported as the library does it; and, as it is asynchronous, one event loop for all tests.

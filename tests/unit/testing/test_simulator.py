@@ -218,6 +218,7 @@ def test_delay(provider: ProviderSimulator) -> None:
     import time
 
     provider.behaviour = Behaviour(delay=0.1)
+    assert provider.behaviour.delay == 0.1
     started = time.monotonic()
     post(provider, "/v1/chat/completions", {})
     assert time.monotonic() - started >= 0.1
