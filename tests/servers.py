@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
+from typing import ClassVar
 from urllib.parse import quote_plus, urlsplit, urlunsplit
 
 from pymongo import MongoClient
@@ -57,7 +58,10 @@ class MongodServer:
         port: where it listens, on the loopback address.
         process: for tests that stop, freeze or kill it.
         credentials: the user it asks for, if it asks for one.
+        key: of those that ask for users, the content of the key file.
     """
+
+    key: ClassVar[str] = "notasecretonlyfortests"
 
     port: int
     process: "subprocess.Popen[bytes]"
@@ -212,7 +216,7 @@ def _command(folder: Path, port: int, replica_set: bool, credentials: Credential
         command += ["--replSet", "rs0", "--oplogSize", "64"]
     if credentials is not None:
         key = folder / "key"
-        key.write_text("notasecretonlyfortests")
+        key.write_text(MongodServer.key)
         key.chmod(0o600)
         command += ["--keyFile", str(key)] if replica_set else ["--auth"]
     return command

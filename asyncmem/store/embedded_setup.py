@@ -1,11 +1,12 @@
 """What the supervisor tells a server that it started: its replica set and its users."""
 
+import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import Any
 
 from pymongo import MongoClient
-from pymongo.errors import OperationFailure, PyMongoError
+from pymongo.errors import AutoReconnect, OperationFailure, PyMongoError
 
 from ..errors import EmbeddedServerError
 from .embedded_engines import REPLICA_SET
@@ -16,29 +17,43 @@ _ROLES = ["readWriteAnyDatabase", "dbAdminAnyDatabase", "clusterMonitor"]
 # The supervisor's own user: for mongod the one that the key file stands for, which exists before any other.
 _KEEPERS = {"mongod": ("__system", "local"), "secantus": ("supervisor", "admin")}
 _NOT_INITIATED = 94
+_CONNECT_TIMEOUT = 3_000
 # A mongod that moved to another port first asks whoever listens at the old one, for up to 30 s.
 _TIMEOUT = 60_000
+_PATIENCE = 60.0
 
 Client = MongoClient[dict[str, Any]]
 
 
-def set_up(engine: EngineName, port: int, folder: Folder, pause: Callable[[], None]) -> None:
+def set_up(engine: EngineName, port: int, folder: Folder, go_on: Callable[[], bool]) -> None:
     """Make the server one that takes writes from ``USER``, whatever it was before.
 
     Args:
         engine: what serves.
         port: where it listens.
         folder: knows the passwords.
-        pause: waits a little, or raises to give up.
+        go_on: waits a little and tells whether the server still runs; may raise to give up.
 
     Raises:
         EmbeddedServerError: the server refused, or went away.
     """
-    with _refusals(folder), _connect_as_keeper(engine, port, folder) as client:
+    deadline = time.monotonic() + _PATIENCE
+    with _refusals(folder):
+        while True:
+            try:
+                return _set_up(engine, port, folder, go_on)
+            except AutoReconnect:
+                # A mongod closes its connections when what it knows of its replica set changes.
+                if not go_on() or time.monotonic() > deadline:
+                    raise
+
+
+def _set_up(engine: EngineName, port: int, folder: Folder, go_on: Callable[[], bool]) -> None:
+    with _connect_as_keeper(engine, port, folder) as client:
         if engine == "mongod":
-            _name_ourselves(client, port)
+            _name_ourselves(client, port, go_on, fresh=folder.engine() is None)
         while not client.admin.command("hello")["isWritablePrimary"]:
-            pause()
+            go_on()
         password = folder.secret(folder.password_file)
         if not _accepts(port, password):
             _give_password(client, password)
@@ -91,25 +106,36 @@ def _connect(port: int, user: str | None = None, password: str | None = None, da
         "127.0.0.1",
         port,
         directConnection=True,
-        serverSelectionTimeoutMS=_TIMEOUT,
+        serverSelectionTimeoutMS=_CONNECT_TIMEOUT,
         socketTimeoutMS=_TIMEOUT,
         **who,
     )
 
 
-def _name_ourselves(client: Client, port: int) -> None:
+def _name_ourselves(client: Client, port: int, go_on: Callable[[], bool], *, fresh: bool) -> None:
     members = [{"_id": 0, "host": f"127.0.0.1:{port}"}]
-    try:
-        config = client.admin.command("replSetGetConfig")["config"]
-    except OperationFailure as error:
-        if error.code != _NOT_INITIATED:
-            raise
+    config = _replica_set(client)
+    if config is None and fresh:
         client.admin.command("replSetInitiate", {"_id": REPLICA_SET, "members": members})
         return
+    while config is None:
+        # It is still finding out whether it is the node that its data speaks of.
+        go_on()
+        config = _replica_set(client)
     if config["members"][0]["host"] != members[0]["host"]:
         # Source: MongoDB manual, replSetReconfig: a member that isn't primary takes a configuration only by force.
         changed = {**config, "members": members, "version": config["version"] + 1}
         client.admin.command("replSetReconfig", changed, force=True)
+
+
+def _replica_set(client: Client) -> dict[str, Any] | None:
+    try:
+        config: dict[str, Any] = client.admin.command("replSetGetConfig")["config"]
+    except OperationFailure as error:
+        if error.code != _NOT_INITIATED:
+            raise
+        return None
+    return config
 
 
 def _accepts(port: int, password: str) -> bool:

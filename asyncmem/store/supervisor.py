@@ -144,7 +144,12 @@ class Supervisor:
 
     def _serve(self, engine: Engine, port: int | None = None) -> EngineProcess:
         process = self._boot(engine, port)
-        self._setup.set_up(engine.name, process.port, self._folder, self._pause)
+
+        def go_on() -> bool:
+            self._pause()
+            return process.code is None
+
+        self._setup.set_up(engine.name, process.port, self._folder, go_on)
         return process
 
     def _boot(self, engine: Engine, port: int | None = None, *, secured: bool = True) -> EngineProcess:

@@ -31,7 +31,7 @@ from asyncmem.errors import (
 )
 from asyncmem.store.embedded import EmbeddedServer, open_embedded
 from asyncmem.store.embedded_folder import Folder, ServerRecord
-from asyncmem.store.embedded_locks import FileLock, Mode
+from asyncmem.store.embedded_locks import FileLock, Mode, is_held
 from asyncmem.store.embedded_opening import AbandonedError, Opening
 from tests.servers import find_mongod, server_folder
 
@@ -58,18 +58,6 @@ async def main():
 anyio.run(main)
 """
 
-# The same, after a child of it has released.
-FORKING_PROGRAM = PROGRAM.replace(
-    "    print(json.dumps",
-    """
-    import os
-    if not os.fork():
-        await server.release()
-        os._exit(0)
-    os.wait()
-    print(json.dumps""",
-)
-
 
 @pytest.fixture(scope="module")
 def root() -> Iterator[Path]:
@@ -93,6 +81,17 @@ def made(root: Path) -> Callable[[str], Path]:
         return folder
 
     return make
+
+
+@pytest.fixture(scope="module")
+def running(root: Path, made: Callable[[str], Path]) -> Iterator[Path]:
+    """A folder whose server, a mongod, runs and is used by us; not to be stopped."""
+    folder = root / "running"
+    shutil.copytree(made("mongod"), folder)
+    server = anyio.run(open_embedded, folder)
+    yield folder
+    kill_all_in(folder)
+    anyio.run(server.release)
 
 
 @pytest.fixture
@@ -143,9 +142,9 @@ async def opened(folder: Path, *, gently: bool = False) -> AsyncIterator[Embedde
 
 
 @contextlib.contextmanager
-def program(folder: Path, text: str = PROGRAM) -> "Iterator[subprocess.Popen[str]]":
+def program(folder: Path) -> "Iterator[subprocess.Popen[str]]":
     with subprocess.Popen(
-        [sys.executable, "-c", text, str(folder)],
+        [sys.executable, "-c", PROGRAM, str(folder)],
         env={**os.environ, "PYTHONPATH": str(Path(asyncmem.__file__).parents[1])},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -187,6 +186,15 @@ def kill_all_in(folder: Path) -> None:
     for pid in processes_in(folder):
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
+
+
+def open_descriptors(file: Path) -> int:
+    """How often this process has the file open."""
+    count = 0
+    for descriptor in Path("/proc/self/fd").iterdir():
+        with contextlib.suppress(OSError):
+            count += descriptor.readlink() == file
+    return count
 
 
 def wait_until(true: Callable[[], bool], seconds: float = 20.0) -> None:
@@ -393,11 +401,11 @@ async def test_a_taken_port_is_left_to_its_owner(mongod_path: Path) -> None:
             assert await things.distinct("_id") == [1, 2]
 
 
-async def test_a_lost_password_is_replaced(used_path: Path, engine: str) -> None:
+async def test_a_lost_password_is_replaced(mongod_path: Path) -> None:
     """A folder whose password file was deleted gets a new password, and keeps its data."""
-    old = (used_path / "password").read_text()
-    (used_path / "password").unlink()
-    async with opened(used_path, gently=True) as server:
+    old = (mongod_path / "password").read_text()
+    (mongod_path / "password").unlink()
+    async with opened(mongod_path, gently=True) as server:
         assert old not in server.uri
         assert await anyio.to_thread.run_sync(ids_in, server.uri) == [1]
 
@@ -471,36 +479,51 @@ async def test_a_supervisor_that_dies_at_once_is_reported(mongod_path: Path, mon
         await open_embedded(mongod_path)
 
 
-@pytest.mark.parametrize("moment", [0.02, 0.3, 0.6])
-async def test_a_cancelled_opening_leaves_nothing(mongod_path: Path, moment: float) -> None:
+def is_asked_for(path: Path) -> bool:
+    return True
+
+
+def has_a_supervisor(path: Path) -> bool:
+    return bool(processes_in(path))
+
+
+def has_an_engine(path: Path) -> bool:
+    return (path / "server.json").exists()
+
+
+@pytest.mark.parametrize("moment", [is_asked_for, has_a_supervisor, has_an_engine])
+async def test_a_cancelled_opening_leaves_nothing(mongod_path: Path, moment: Callable[[Path], bool]) -> None:
     """An opening that is cancelled, early or late, leaves no process and no right to use the server."""
-    with anyio.move_on_after(moment) as scope:
-        await open_embedded(mongod_path)
-    assert scope.cancelled_caught
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(open_embedded, mongod_path)
+        await anyio.sleep(0)
+        while not moment(mongod_path):
+            await anyio.sleep(0.005)
+        tasks.cancel_scope.cancel()
     wait_until(lambda: not processes_in(mongod_path))
+    assert open_descriptors(mongod_path / "users.lock") == 0
 
 
-async def test_an_opening_that_was_given_up_holds_nothing(mongod_path: Path) -> None:
+async def test_an_opening_that_was_given_up_holds_nothing(running: Path) -> None:
     """An opening that is given up just before, or just after, it got the server, does not keep it."""
-    async with opened(mongod_path, gently=True):
-        early, late = (Opening(mongod_path, timedelta(seconds=10)) for _ in range(2))
-        early.abandon()
-        with pytest.raises(AbandonedError):
-            await anyio.to_thread.run_sync(early.run)
-        await anyio.to_thread.run_sync(late.run)
-        late.abandon()
-    assert processes_in(mongod_path) == []
+    early, late = (Opening(running, timedelta(seconds=10)) for _ in range(2))
+    early.abandon()
+    with pytest.raises(AbandonedError):
+        await anyio.to_thread.run_sync(early.run)
+    await anyio.to_thread.run_sync(late.run)
+    assert open_descriptors(running / "users.lock") == 2
+    late.abandon()
+    assert open_descriptors(running / "users.lock") == 1
 
 
-async def test_a_second_supervisor_leaves_at_once(mongod_path: Path) -> None:
+async def test_a_second_supervisor_leaves_at_once(running: Path) -> None:
     """A supervisor that finds another one at work has nothing to report and ends."""
-    async with opened(mongod_path):
-        before = await record(mongod_path)
-        command = [sys.executable, "-m", "asyncmem.store.supervisor", str(mongod_path)]
-        rival = await anyio.run_process(command, cwd=Path(asyncmem.__file__).parents[1])
-        assert rival.stdout == b"{}\n"
-        assert await record(mongod_path) == before
-        assert len(processes_in(mongod_path)) == 2
+    before = await record(running)
+    command = [sys.executable, "-m", "asyncmem.store.supervisor", str(running)]
+    rival = await anyio.run_process(command, cwd=Path(asyncmem.__file__).parents[1])
+    assert rival.stdout == b"{}\n"
+    assert await record(running) == before
+    assert len(processes_in(running)) == 2
 
 
 async def test_an_opening_that_takes_too_long_says_so(mongod_path: Path) -> None:
@@ -518,6 +541,7 @@ async def test_a_server_that_is_being_stopped_is_not_joined(mongod_path: Path) -
     with anyio.move_on_after(0.1) as scope:
         await server.release()
     assert scope.cancelled_caught
+    wait_until(lambda: is_held(mongod_path / "users.lock", Mode.SHARED))
     async with opened(mongod_path):
         assert (await record(mongod_path)).supervisor != supervisor
         assert len(processes_in(mongod_path)) == 2
@@ -567,14 +591,6 @@ async def test_a_folder_that_cannot_be_used_is_an_error(path: Path, make: Callab
         await open_embedded(folder)
     assert "embedded:PATH" in str(refused.value)
     assert not (folder / "thesis.txt").exists() or os.listdir(folder) == ["thesis.txt"]
-
-
-async def test_a_forked_child_has_no_right_of_its_own(mongod_path: Path) -> None:
-    """A child that was forked from a user and releases does not take the server from its parent."""
-    with program(mongod_path, FORKING_PROGRAM) as parent:
-        uri = json.loads(await anyio.to_thread.run_sync(said, parent))
-        assert await anyio.to_thread.run_sync(ids_in, uri) == [1]
-        await anyio.to_thread.run_sync(leave, parent)
 
 
 async def test_windows_has_no_embedded_server(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

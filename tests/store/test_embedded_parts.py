@@ -13,7 +13,7 @@ from pymongo import MongoClient
 from pymongo.uri_parser import parse_uri
 
 from asyncmem.errors import EmbeddedServerError
-from asyncmem.store import embedded_process
+from asyncmem.store import embedded_process, embedded_setup
 from asyncmem.store.embedded_engines import Engine
 from asyncmem.store.embedded_folder import Folder, ServerRecord
 from asyncmem.store.embedded_process import EngineProcess
@@ -147,8 +147,54 @@ def test_an_engine_that_does_not_stop_is_killed(process: Start, monkeypatch: pyt
 def test_a_set_up_that_is_refused_is_an_error(folder: Folder, replica_set: MongodServer) -> None:
     """A server that does not know our key is an error that names the log, and nothing of the key."""
     with pytest.raises(EmbeddedServerError, match=r"refused its set-up \(OperationFailure\).*engine\.log") as refused:
-        set_up("mongod", replica_set.port, folder, pause=lambda: None)
+        set_up("mongod", replica_set.port, folder, lambda: True)
     assert folder.secret(folder.key_file) not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("lives", "patience", "recovers"), [(True, 60.0, True), (False, 60.0, False), (True, 0.0, False)]
+)
+def test_a_set_up_survives_a_closed_connection(
+    folder: Folder,
+    auth_server: MongodServer,
+    monkeypatch: pytest.MonkeyPatch,
+    lives: bool,
+    patience: float,
+    recovers: bool,
+) -> None:
+    """A server that closes the connection during its set-up is asked again, while it lives and time is left."""
+    monkeypatch.setattr(embedded_setup, "_PATIENCE", patience)
+    folder.key_file.write_text(auth_server.key)
+    closing = {"failCommands": ["replSetGetConfig"], "closeConnection": True}
+    client: MongoClient[dict[str, object]]
+    with MongoClient(auth_server.uri) as client:
+        client.admin.command("configureFailPoint", "failCommand", mode={"times": 1}, data=closing)
+        try:
+            if recovers:
+                set_up("mongod", auth_server.port, folder, lambda: lives)
+                with MongoClient(folder.uri(auth_server.port)) as user:
+                    assert user.asyncmem.things.count_documents({}) == 0
+                client.admin.command("dropUser", "asyncmem")
+            else:
+                with pytest.raises(EmbeddedServerError, match=r"refused its set-up \(AutoReconnect\)"):
+                    set_up("mongod", auth_server.port, folder, lambda: lives)
+        finally:
+            client.admin.command("configureFailPoint", "failCommand", mode="off")
+
+
+def test_a_mongod_that_does_not_know_itself_yet_is_waited_for(folder: Folder, auth_server: MongodServer) -> None:
+    """A mongod that served before, and says that it has no replica set yet, is asked again, not made a new one."""
+    folder.key_file.write_text(auth_server.key)
+    folder.begin_data()
+    folder.finish_data("mongod")
+    not_yet = {"failCommands": ["replSetGetConfig"], "errorCode": 94}
+    client: MongoClient[dict[str, object]]
+    with MongoClient(auth_server.uri) as client:
+        client.admin.command("configureFailPoint", "failCommand", mode={"times": 2}, data=not_yet)
+        waited: list[bool] = []
+        set_up("mongod", auth_server.port, folder, lambda: waited.append(True) or True)
+        client.admin.command("dropUser", "asyncmem")
+    assert len(waited) == 2
 
 
 def test_a_stranger_among_the_users_is_an_error(folder: Folder, standalone_uri: str) -> None:
