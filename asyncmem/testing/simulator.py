@@ -1,4 +1,4 @@
-"""A provider on loopback: real HTTP, scripted behaviour, own thread and event loop, standard library only."""
+"""A provider on loopback: real HTTP, scripted behaviour, own thread and event loop."""
 
 import asyncio
 import json
@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Self
+
+import anyio.to_thread
 
 from asyncmem.llm.chat import ChatReply
 
@@ -75,8 +77,7 @@ _MAX_HEADER = 2**24
 class ProviderSimulator:
     """A provider that speaks OpenAI's, Anthropic's, Gemini's, Ollama's and Bedrock's wire formats.
 
-    Use it as a context manager (it may be entered in any thread, with or without an event loop) and set
-    ``behaviour``. Give ``url`` as ``api_base`` for OpenAI-shaped providers, ``root`` for the others.
+    Use it as a context manager, with ``async with`` where an event loop runs, and set ``behaviour``. Give ``url`` as ``api_base`` for OpenAI-shaped providers, ``root`` for the others.
 
     Attributes:
         behaviour: how requests are treated from now on. Setting it begins its ``fails`` anew.
@@ -130,6 +131,14 @@ class ProviderSimulator:
         assert self._thread is not None
         self._loop.call_soon_threadsafe(self._stop.set)
         self._thread.join()
+
+    async def __aenter__(self) -> Self:
+        return await anyio.to_thread.run_sync(self.__enter__)
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await anyio.to_thread.run_sync(self.__exit__, kind, error, trace)
 
     async def _serve(self) -> None:
         self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()

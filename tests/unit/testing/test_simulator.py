@@ -5,6 +5,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+import anyio.to_thread
 import pytest
 
 from asyncmem.llm import ChatReply, ToolCall
@@ -211,6 +212,14 @@ def test_chunked_bodies_and_kept_connections(provider: ProviderSimulator) -> Non
         connection.request("POST", "/v1/chat/completions", pieces, chunked, encode_chunked=True)
         assert json.loads(connection.getresponse().read())["model"] == "m"
     connection.close()
+
+
+@pytest.mark.anyio
+async def test_async_context_manager() -> None:
+    """Inside an event loop the simulator starts and ends without blocking it."""
+    async with ProviderSimulator(Behaviour(says={"memory_ids": ["1"]})) as provider:
+        answer = await anyio.to_thread.run_sync(post, provider, "/v1/chat/completions", {})
+    assert answer[0] == 200
 
 
 def test_delay(provider: ProviderSimulator) -> None:
