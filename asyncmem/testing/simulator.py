@@ -77,7 +77,8 @@ _MAX_HEADER = 2**24
 class ProviderSimulator:
     """A provider that speaks OpenAI's, Anthropic's, Gemini's, Ollama's and Bedrock's wire formats.
 
-    Use it as a context manager, with ``async with`` where an event loop runs, and set ``behaviour``. Give ``url`` as ``api_base`` for OpenAI-shaped providers, ``root`` for the others.
+    Use it as a context manager, with ``async with`` where an event loop runs, and set ``behaviour``.
+    Give ``url`` as ``api_base`` for OpenAI-shaped providers, ``root`` for the others.
 
     Attributes:
         behaviour: how requests are treated from now on. Setting it begins its ``fails`` anew.
