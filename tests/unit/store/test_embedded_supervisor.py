@@ -1,6 +1,8 @@
 """What the supervisor says to the process that started it."""
 
 import os
+import subprocess
+import sys
 
 import pytest
 
@@ -32,3 +34,12 @@ def test_success_arrives() -> None:
     assert read_report(os.read(read, 10_000)) is None
     os.close(read)
     os.close(write)
+
+
+def test_the_supervisor_starts_light() -> None:
+    """Importing the supervisor loads neither PyMongo nor pydantic, which take longer than the rest of it."""
+    code = (
+        "import asyncmem.store.supervisor, sys; print({'pymongo', 'pydantic', 'beanie', 'litellm'} & set(sys.modules))"
+    )
+    python = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert python.stdout == "set()\n"
