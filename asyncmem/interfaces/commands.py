@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -80,7 +81,8 @@ def demo(
     """Capture a conversation, list the memories, ask three questions. Uses a user of its own, erased first."""
 
     async def action() -> None:
-        conversation = Conversation.load(file) if file else Conversation.shipped()
+        load = partial(Conversation.load, file) if file else Conversation.shipped
+        conversation = await asyncio.to_thread(load)
         chosen = choose_model(model)
         where = choose_db(db)
         out.print(f"model {escape(chosen)}, database {escape(without_password(where))}\n", highlight=False)

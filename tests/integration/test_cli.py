@@ -1,0 +1,207 @@
+"""The commands, against a real server, with the model on loopback."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from asyncmem.interfaces.commands import app
+from asyncmem.testing import Behaviour, ProviderSimulator
+
+from ..servers import free_port, with_database
+
+Run = Callable[..., Result]
+PLAN = {
+    "operations": [{"op": "add", "memory": "Lives in Porto", "topics": ["place"], "evidence": "I moved to Porto"}],
+    "memory_ids": ["1"],
+}
+
+
+@pytest.fixture
+def provider() -> Iterator[ProviderSimulator]:
+    """A provider on loopback that remembers Porto."""
+    with ProviderSimulator(Behaviour(says=PLAN)) as simulator:
+        yield simulator
+
+
+@pytest.fixture
+def environment(replica_set_uri: str, database_name: str, provider: ProviderSimulator) -> dict[str, str]:
+    """Where the commands find database and model."""
+    return {
+        "ASYNCMEM_DB": with_database(replica_set_uri, database_name),
+        "ASYNCMEM_MODEL": "openai/simulated",
+        "ASYNCMEM_API_BASE": provider.url,
+        "ASYNCMEM_API_KEY": "sk-simulated-provider",
+    }
+
+
+@pytest.fixture
+def run(environment: dict[str, str]) -> Run:
+    """Runs a command in this process."""
+
+    def runner(*arguments: str, env: dict[str, str] | None = None, answer: str | None = None) -> Result:
+        return CliRunner().invoke(app, arguments, env=environment | (env or {}), input=answer)
+
+    return runner
+
+
+def test_add_list_forget_erase(run: Run) -> None:
+    """A memory is added, listed, forgotten, and a user erased; every command prints JSON where asked."""
+    added = run("add", "Plays chess", "--user", "jane", "--topic", "hobby", "--topic", "games", "--json")
+    memory_id = json.loads(added.stdout)["memory_id"]
+    assert run("add", "Lives in [bold]Porto[/bold]", "--user", "jane").stdout.strip()
+    (chess, porto) = json.loads(run("list", "--user", "jane", "--json").stdout)
+    assert (chess["memory_id"], chess["topics"]) == (memory_id, ["hobby", "games"])
+    assert [m["memory_id"] for m in json.loads(run("list", "--user", "jane", "--limit", "1", "--json").stdout)] == [
+        porto["memory_id"]
+    ]
+    table = run("list", "--user", "jane").stdout
+    assert "2 memories" in table
+    assert "[bold]" in table
+    assert json.loads(run("list", "--user", "omar", "--json").stdout) == []
+    gone = run("forget", memory_id, "--user", "omar")
+    assert (gone.exit_code, gone.stdout.strip()) == (1, "this user has no such memory")
+    gone = run("forget", memory_id, "--user", "jane", "--json")
+    assert (gone.exit_code, json.loads(gone.stdout)) == (0, {"deleted": True})
+    assert run("erase", "--user", "jane", answer="n\n").exit_code == 1
+    erased = run("erase", "--user", "jane", answer="y\n")
+    assert erased.stdout.strip().endswith("erased: 1 memories, 1 archive")
+    assert json.loads(run("erase", "--user", "jane", "--yes", "--json").stdout)["counts"]["memories"] == 0
+
+
+def test_search_by_model_and_by_time(run: Run) -> None:
+    """The model picks, or the newest are shown without one."""
+    run("add", "Plays chess", "--user", "jane")
+    run("add", "Swims", "--user", "jane")
+    found = run("search", "Which games?", "--user", "jane", "--json")
+    assert [m["memory"] for m in json.loads(found.stdout)] == ["Plays chess"]
+    newest = run("search", "any", "--user", "jane", "--method", "last_n", "--limit", "1", env={"ASYNCMEM_MODEL": ""})
+    assert "Swims" in newest.stdout
+    assert "1 found by last_n" in newest.stdout
+
+
+def test_demo_on_the_shipped_conversation(run: Run, provider: ProviderSimulator) -> None:
+    """Turns, changes, the table, the questions, what went wrong, and what it took are shown; exit code 0."""
+    operations = [{"op": "add", "memory": "Lives in Porto", "evidence": "Porto"}]
+    provider.behaviour = Behaviour(says={"operations": operations, "memory_ids": ["1"]})
+    done = run("demo")
+    assert done.exit_code == 0, done.output
+    for shown in ("user: ", "+ Lives in Porto", "skipped add", "What is remembered", "Which city does she live in?"):
+        assert shown in done.stdout
+    assert "wrong: expected" in done.stdout
+    assert "expectations hold" in done.stdout
+    assert "14 model calls" in done.stdout
+    assert "cost unknown" in done.stdout
+
+
+def test_demo_on_a_file(run: Run, tmp_path: Path, provider: ProviderSimulator) -> None:
+    """A conversation of one's own is captured; each kind of change has its mark; nothing found is said."""
+    path = tmp_path / "conversation.json"
+    path.write_text(json.dumps([{"role": "user", "content": "I moved to Porto"}]))
+    assert "+ Lives in Porto" in run("demo", "--file", str(path)).stdout
+    provider.behaviour = Behaviour(says={"operations": [], "memory_ids": []})
+    empty = run("demo", "--file", str(path)).stdout
+    assert "no memory answers this" in empty
+    assert "expectations" not in empty
+    path.write_text(
+        json.dumps(
+            {
+                "turns": [{"content": "I moved to Porto"}, {"content": "Forget that"}],
+                "questions": [],
+                "expected": [{"what": "all is well"}],
+            }
+        )
+    )
+    provider.behaviour = Behaviour(
+        says={
+            "operations": [
+                {"op": "add", "memory": "Lives in Porto", "evidence": "I moved to Porto"},
+                {"op": "delete", "memory_id": "1", "evidence": "Forget that"},
+            ]
+        }
+    )
+    assert "- Lives in Porto" in run("demo", "--file", str(path)).stdout
+    path.write_text(
+        json.dumps({"turns": [{"content": "I have a cat"}, {"content": "My cat is Miso"}], "questions": []})
+    )
+    provider.behaviour = Behaviour(
+        says={
+            "operations": [
+                {"op": "add", "memory": "Has a cat", "evidence": "I have a cat"},
+                {"op": "update", "memory_id": "1", "memory": "Has a cat, Miso", "evidence": "My cat is Miso"},
+            ]
+        }
+    )
+    assert "~ Has a cat, Miso (was: Has a cat)" in run("demo", "--file", str(path)).stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "env", "code", "message"),
+    [
+        (("search", "x", "--user", "jane"), {"ASYNCMEM_MODEL": ""}, 2, "no model is named"),
+        (("list", "--user", " "), {}, 2, "user_id needs"),
+        (("search", "x", "--user", "jane", "--method", "fuzzy"), {}, 2, "unknown retrieval method"),
+        (("demo", "--file", "nowhere.json"), {}, 2, "can't be read"),
+        (("list", "--user", "jane", "--db", "mongodb://localhost"), {}, 2, "names no database"),
+        (("list",), {}, 2, "--user"),
+    ],
+)
+def test_errors_are_one_sentence(
+    run: Run, arguments: tuple[str, ...], env: dict[str, str], code: int, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the caller can mend is exit code 2 and a sentence, never a traceback."""
+    for name in list(os.environ):
+        if name.endswith("_API_KEY"):
+            monkeypatch.delenv(name)
+    done = run(*arguments, env=env)
+    assert done.exit_code == code
+    assert message in done.output
+    assert "Traceback" not in done.output
+
+
+def test_a_model_that_refuses_is_exit_code_1(run: Run, provider: ProviderSimulator) -> None:
+    """A wrong key is one sentence that names no key."""
+    run("add", "Swims", "--user", "jane")
+    provider.behaviour = Behaviour(fails=("key_echo",))
+    done = run("search", "x", "--user", "jane")
+    assert done.exit_code == 1
+    assert "key" in done.output
+    assert "sk-simulated-provider" not in done.output
+
+
+def test_an_unreachable_server_is_exit_code_1(run: Run) -> None:
+    """Nobody listens: one sentence."""
+    done = run("list", "--user", "jane", "--db", f"mongodb://127.0.0.1:{free_port()}/app?serverSelectionTimeoutMS=300")
+    assert done.exit_code == 1
+    assert "no MongoDB server answers" in done.output
+
+
+def test_the_installed_command(environment: dict[str, str]) -> None:
+    """``asyncmem`` as a process of its own: help, a memory, a list."""
+    command = [sys.executable, "-P", "-c", "from asyncmem.interfaces.cli import main; main()"]
+
+    def call(*arguments: str) -> str:
+        done = subprocess.run(
+            [*command, *arguments], env=os.environ | environment, capture_output=True, text=True, check=True
+        )
+        return done.stdout
+
+    assert "demo" in call("--help")
+    call("add", "Plays chess", "--user", "jane")
+    assert [m["memory"] for m in json.loads(call("list", "--user", "jane", "--json"))] == ["Plays chess"]
+
+
+def test_a_missing_extra_is_named() -> None:
+    """Without typer or rich the command names the extra; another missing module is not hidden."""
+    code = "import sys; sys.modules[{!r}] = None\nfrom asyncmem.interfaces.cli import main\nmain()"
+    for missing, message in (("typer", "asyncmem[cli]"), ("asyncmem.interfaces.choice", "Traceback")):
+        done = subprocess.run(
+            [sys.executable, "-P", "-c", code.format(missing)], capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 1
+        assert message in done.stderr
