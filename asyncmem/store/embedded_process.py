@@ -19,6 +19,7 @@ from .embedded_folder import Folder, ServerRecord
 # and the engine's.
 _PORTS = range(20_000, 32_000)
 _PORT_ATTEMPTS = 5
+_PORT_PATIENCE = 0.5
 _START_SECONDS = 300.0
 _STOP_SECONDS = 20.0
 _STOP_TICK = 0.05
@@ -69,9 +70,10 @@ class EngineProcess:
         Raises:
             EmbeddedServerError: it ended, does not come to listen, or there is no free port.
         """
-        ports = [port] if port else [self._folder.last_port(), *random.sample(_PORTS, _PORT_ATTEMPTS)]
-        for candidate in ports:
-            if candidate is None or not _is_free(candidate):
+        preferred = port or self._folder.last_port()
+        ports = [] if port else random.sample(_PORTS, _PORT_ATTEMPTS)
+        for candidate in [preferred, *ports] if preferred else ports:
+            if not self._gets_free(candidate, _PORT_PATIENCE if candidate == preferred else 0.0):
                 continue
             self._spawn(candidate, secured=secured)
             if self._comes_to_listen(candidate):
@@ -120,6 +122,15 @@ class EngineProcess:
             self._on_end(self)
 
         threading.Thread(target=watch, daemon=True).start()
+
+    def _gets_free(self, port: int, patience: float) -> bool:
+        # An engine that was killed lets go of its lock a moment before it does of its port.
+        deadline = time.monotonic() + patience
+        while not _is_free(port):
+            if time.monotonic() > deadline:
+                return False
+            self._pause()
+        return True
 
     def _comes_to_listen(self, port: int) -> bool:
         deadline = time.monotonic() + _START_SECONDS

@@ -105,6 +105,16 @@ def test_an_engine_comes_back_to_its_port(process: Start) -> None:
     assert second.port == first.port
 
 
+def test_a_port_that_gets_free_is_waited_for(folder: Folder, process: Start) -> None:
+    """An engine that was killed may hold its port a moment longer than its lock: the next one waits for it."""
+    port = free_port()
+    (folder.path / "port").write_text(str(port))
+    taken = socket.create_server(("127.0.0.1", port))
+    engine = process("listens", on_pause=taken.close)
+    engine.start()
+    assert engine.port == port
+
+
 def test_an_engine_that_ends_is_an_error(process: Start) -> None:
     """An engine that ends before it listens is an error with its exit code."""
     with pytest.raises(EmbeddedServerError, match="exit code 7"):
