@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 from functools import cache
-from typing import Annotated, Any, cast
+from typing import Annotated, Any, ClassVar, cast
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, create_model
 
@@ -74,7 +74,7 @@ class PlannedOperation(BaseModel):
         topics: what it is about.
     """
 
-    model_config = ConfigDict(json_schema_extra=_plain, frozen=True)
+    model_config: ClassVar[ConfigDict] = ConfigDict(json_schema_extra=_plain, frozen=True)
 
     evidence: Text = ""
     memory_id: Text = ""
@@ -90,7 +90,7 @@ class Plan(BaseModel):
         operations: in the order in which they are to be applied; empty when nothing is to change.
     """
 
-    model_config = ConfigDict(json_schema_extra=_plain, frozen=True)
+    model_config: ClassVar[ConfigDict] = ConfigDict(json_schema_extra=_plain, frozen=True)
 
     operations: Annotated[list[PlannedOperation], BeforeValidator(_items)]
 

@@ -78,9 +78,7 @@ def cache_folder() -> Path:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise UnavailableError(
-            f"The cache folder can't be made: {error}. Set XDG_CACHE_HOME to another."
-        ) from error
+        raise UnavailableError(f"The cache folder can't be made: {error}. Set XDG_CACHE_HOME to another.") from error
     return folder
 
 

@@ -17,14 +17,14 @@ from .choice import choose_db, choose_model, llm_settings, without_password
 from .conversation import Conversation
 from .demo import memory_table, run_demo
 
-app = typer.Typer(
+app: typer.Typer = typer.Typer(
     help="Memories of an application's users.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-out = Console()
-err = Console(stderr=True)
+out: Console = Console()
+err: Console = Console(stderr=True)
 
 User = Annotated[str, typer.Option(help="Whose memories.")]
 Db = Annotated[

@@ -3,7 +3,7 @@
 import json
 from importlib import resources
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -25,7 +25,7 @@ class Question(BaseModel):
         expect: text of which some must be in the memories that answer; empty to check nothing.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
 
     ask: str
     expect: list[str] = Field(default_factory=list[str])
@@ -40,7 +40,7 @@ class Expectation(BaseModel):
         none_of: text that must be in no memory.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
 
     what: str
     any_of: list[str] = Field(default_factory=list[str])
@@ -56,7 +56,7 @@ class Expectation(BaseModel):
 class Conversation(BaseModel):
     """Turns in order, with questions and expectations."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
 
     turns: list[Message]
     questions: list[Question] = Field(default_factory=lambda: [Question(ask=ask) for ask in QUESTIONS])

@@ -1,7 +1,7 @@
 """``agentic``: a model reads the candidates and names those that matter."""
 
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic.config import JsonDict
@@ -52,7 +52,7 @@ def _plain(schema: JsonDict) -> None:
 class MemorySearchResponse(BaseModel):
     """What a model answers: the aliases of the memories that matter, most relevant first; none is a right answer."""
 
-    model_config = ConfigDict(frozen=True, json_schema_extra=_plain)
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, json_schema_extra=_plain)
 
     memory_ids: Annotated[list[str], BeforeValidator(_aliases), Field(json_schema_extra={"maxItems": 20})]
 

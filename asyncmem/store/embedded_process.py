@@ -46,7 +46,7 @@ class EngineProcess:
         pause: Callable[[], None],
         on_end: Callable[["EngineProcess"], None],
     ) -> None:
-        self.port = 0
+        self.port: int = 0
         self._engine = engine
         self._folder = folder
         self._lock = lock
