@@ -41,7 +41,9 @@ def clean_text(value: object, what: str = "memory", limit: int = MAX_TEXT) -> st
     """
     if not isinstance(value, str):
         raise InvalidMemoryError(f"{what} must be a str, not {type(value).__name__}")
-    text = unicodedata.normalize("NFC", _CONTROL.sub("", value.replace("\r\n", "\n"))).strip()
+    text = value.strip()
+    if not (text.isascii() and text.isprintable()):
+        text = unicodedata.normalize("NFC", _CONTROL.sub("", text.replace("\r\n", "\n"))).strip()
     if not text:
         raise InvalidMemoryError(f"{what} is blank: it needs 1 to {limit:,} characters")
     if len(text) > limit:

@@ -63,10 +63,15 @@ def fold(text: str) -> str:
     Two memories that fold to the same string say the same. What carries meaning stays: signs, decimal points,
     apostrophes and hyphens inside words, and symbols such as ``#``, ``+``, ``%``.
     """
-    plain = unicodedata.normalize("NFKC", text.translate(_QUOTES)).translate(_QUOTES).casefold()
-    plain = "".join(c for c in plain if c.isascii() or unicodedata.category(c) != "Cf")
-    spaced = " ".join(_PUNCTUATION.sub(" ", plain).split())
-    return _CJK_SPACE.sub("", spaced) or " ".join(plain.split())
+    plain = text if text.isascii() else _plain(text)
+    spaced = " ".join(_PUNCTUATION.sub(" ", plain.translate(_QUOTES).casefold()).split())
+    return _CJK_SPACE.sub("", spaced) or " ".join(plain.casefold().split())
+
+
+def _plain(text: str) -> str:
+    """In Unicode's compatibility form, without characters that only format."""
+    normal = unicodedata.normalize("NFKC", text.translate(_QUOTES))
+    return "".join(c for c in normal if c.isascii() or unicodedata.category(c) != "Cf")
 
 
 def identity(text: str, agent_id: str | None, team_id: str | None) -> bytes:

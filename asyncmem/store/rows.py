@@ -61,6 +61,7 @@ def to_memory(row: Mapping[str, Any]) -> UserMemory:
     """The memory in a row that was read. Rows of other software may lack anything but text and user."""
     get = row.get
     created_at, updated_at, expires_at = get("created_at"), get("updated_at"), get("expires_at")
+    created = created_at and aware(created_at)
     return UserMemory.trusted(
         {
             "memory": str(get("memory") or ""),
@@ -71,8 +72,8 @@ def to_memory(row: Mapping[str, Any]) -> UserMemory:
             "team_id": get("team_id"),
             "input": get("input"),
             "feedback": get("feedback"),
-            "created_at": created_at and aware(created_at),
-            "updated_at": updated_at and aware(updated_at),
+            "created_at": created,
+            "updated_at": created if updated_at == created_at else updated_at and aware(updated_at),
             "revision": get("revision") or 1,
             "metadata": get("metadata") or {},
             "pinned": get("pinned") is True,
