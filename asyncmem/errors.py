@@ -22,8 +22,9 @@
     │   ├── StoreWriteError               the server refused the write
     │   ├── PartialWriteError             some rows of a batch were not written; has .ids, .failures
     │   └── EmbeddedServerError           the embedded server did not start, or its folder can't be used
-    ├── ModelError                        a model call; has .model, .retryable, .retry_after, .status
+    ├── ModelError                        a model call; has .model, .retryable, .retry_after, .status, .usage
     │   ├── ModelKeyMissingError          no API key is configured
+    │   ├── ModelPackageMissingError      litellm needs a package for that provider
     │   ├── ModelAuthenticationError      the key, or what it may do, was refused
     │   ├── ModelQuotaError               no credit is left
     │   ├── ModelRateLimitError           too many requests; retryable
@@ -44,6 +45,8 @@ No message holds the text of a memory, a prompt or a key.
 """
 
 from collections.abc import Mapping, Sequence
+
+from .usage import Usage
 
 
 class AsyncMemError(Exception):
@@ -146,8 +149,8 @@ class PartialWriteError(StoreError):
 
     def __init__(self, message: str, *, ids: Sequence[str | None], failures: Mapping[int, AsyncMemError]) -> None:
         super().__init__(message)
-        self.ids = list(ids)
-        self.failures = dict(failures)
+        self.ids: list[str | None] = list(ids)
+        self.failures: dict[int, AsyncMemError] = dict(failures)
 
 
 class EmbeddedServerError(StoreError):
@@ -162,6 +165,7 @@ class ModelError(AsyncMemError):
         retryable: whether the same call may succeed later.
         retry_after: seconds the provider asked to wait, if it said so.
         status: HTTP status, if there was one.
+        usage: calls, tokens and cost of the whole operation that failed.
     """
 
     def __init__(
@@ -172,16 +176,22 @@ class ModelError(AsyncMemError):
         retryable: bool = False,
         retry_after: float | None = None,
         status: int | None = None,
+        usage: Usage = Usage(),  # noqa: B008  frozen
     ) -> None:
         super().__init__(message)
         self.model = model
         self.retryable = retryable
         self.retry_after = retry_after
         self.status = status
+        self.usage = usage
 
 
 class ModelKeyMissingError(ModelError):
     """No API key is configured for the provider."""
+
+
+class ModelPackageMissingError(ModelError):
+    """litellm needs a package for the provider that is not installed."""
 
 
 class ModelAuthenticationError(ModelError):

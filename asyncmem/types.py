@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Annotated, Any, Literal, Self, overload
+from typing import Annotated, Any, ClassVar, Literal, Self, overload
 
 from pydantic import (
     BaseModel,
@@ -19,6 +19,7 @@ from pydantic import (
 
 from .cleaning import INT64, MAX_INPUT, clean_id, clean_metadata, clean_text, clean_time, clean_topics
 from .errors import AsyncMemError, InvalidMemoryError, InvalidMessageError
+from .usage import Usage as Usage  # the name is public here too
 
 
 def _optional(clean: Callable[[Any], Any]) -> BeforeValidator:
@@ -61,7 +62,9 @@ class UserMemory(BaseModel):
         InvalidIdError: an id is not a usable string.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True, ser_json_timedelta="iso8601")
+    model_config: ClassVar[ConfigDict] = ConfigDict(
+        frozen=True, extra="forbid", hide_input_in_errors=True, ser_json_timedelta="iso8601"
+    )
 
     memory: str
     memory_id: str | None = None
@@ -147,7 +150,7 @@ class Message(BaseModel):
         InvalidMessageError: a value can't be used.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
     role: str = "user"
     content: str
@@ -190,32 +193,6 @@ def clean_scope(user_id: object, agent_id: object = None, team_id: object = None
         None if agent_id is None else clean_id(agent_id, "agent_id"),
         None if team_id is None else clean_id(team_id, "team_id"),
     )
-
-
-@dataclass(frozen=True, slots=True)
-class Usage:
-    """What model calls took.
-
-    Attributes:
-        calls: requests sent to the provider, refused ones included.
-        prompt_tokens: as the provider counted them.
-        completion_tokens: as the provider counted them.
-        cost: US dollars; ``None`` when the price of any call is unknown, never 0 for unknown.
-    """
-
-    calls: int = 0
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    cost: float | None = 0.0
-
-    def __add__(self, other: "Usage") -> "Usage":
-        known = self.cost is not None and other.cost is not None
-        return Usage(
-            self.calls + other.calls,
-            self.prompt_tokens + other.prompt_tokens,
-            self.completion_tokens + other.completion_tokens,
-            (self.cost or 0.0) + (other.cost or 0.0) if known else None,
-        )
 
 
 ChangeKind = Literal["add", "update", "delete"]
@@ -274,7 +251,7 @@ class CaptureResult:
 
     changes: list[Change] = field(default_factory=list[Change])
     skipped: list[Skipped] = field(default_factory=list[Skipped])
-    usage: Usage = Usage()
+    usage: Usage = field(default_factory=Usage)
     tier: Tier | None = None
     duration: timedelta = timedelta()
 
@@ -303,7 +280,7 @@ class MemorySearchResult(Sequence[UserMemory]):
     scores: list[float] = field(default_factory=list[float])
     tier: Tier | None = None
     degraded: bool = False
-    usage: Usage = Usage()
+    usage: Usage = field(default_factory=Usage)
 
     @overload
     def __getitem__(self, index: int) -> UserMemory: ...

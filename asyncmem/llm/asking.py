@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from asyncmem.errors import ModelRefusedError, ModelUnavailableError, ToolsRefusedError
-from asyncmem.types import Usage
 
 from .chat import ChatReply, WireMessage
 from .failures import Failure
@@ -20,29 +19,28 @@ def ask(
     *,
     tools: list[dict[str, Any]] | None = None,
     tool_choice: str | dict[str, Any] | None = None,
-) -> Flow[tuple[ChatReply, Usage]]:
-    """One reply, and the usage of all calls that it took.
+) -> Flow[ChatReply]:
+    """One reply.
 
     Raises:
         ToolsRefusedError: the model takes no tools; that is remembered.
         ModelError: the call failed.
     """
-    patience, usage, pause, empties = Patience(context), Usage(), 0.0, 0
+    patience, pause, empties = Patience(context), 0.0, 0
     while True:
         request = context.request(list(messages), max_tokens, tools=tools, tool_choice=tool_choice)
         outcome = yield Send(request, pause)
+        context.usage += outcome.usage
         pause = 0.0
         if isinstance(outcome, ChatReply):
-            usage += outcome.usage
             if outcome.finish_reason:
-                return _checked(context, outcome), usage
+                return _checked(context, outcome)
             empties += 1
             if empties > 1:
                 raise ModelUnavailableError(
                     f"{context.name}: the provider answered without a choice, twice", model=context.name, retryable=True
                 )
             continue
-        usage += Usage(calls=int(outcome.sent))
         pause = _handled(context, outcome, patience, sent_parameters(request), messages, tools=bool(tools))
 
 

@@ -9,6 +9,7 @@ from asyncmem.errors import (
     ModelError,
     ModelKeyMissingError,
     ModelNotFoundError,
+    ModelPackageMissingError,
     ModelQuotaError,
     ModelRateLimitError,
     ModelRefusedError,
@@ -100,6 +101,8 @@ _NO_KEY = re.compile(
     r"|(?:did not|didn't) provide.{0,12}api key",
     re.IGNORECASE,
 )
+_NO_PACKAGE = re.compile(r"no module named '?([\w.]+)|pip install (?:-U )?\"?([\w.-]+)", re.IGNORECASE)
+"""litellm does not install what some providers need, and says so in its catch-all error."""
 _BAD_KEY = re.compile(
     r"(incorrect|invalid|expired|revoked|bad).{0,12}api[_ -]?key|api[_ -]?key not valid", re.IGNORECASE
 )
@@ -147,9 +150,17 @@ def cause(name: str, status: int | None, text: str) -> type[ModelError]:
     named = CLASSES.get(name)
     if named in (ContextTooLongError, ModelRefusedError, ModelQuotaError):
         return named
+    if missing_package(name, text):
+        return ModelPackageMissingError
     if _NO_KEY.search(text):
         return ModelKeyMissingError
     return _by_status(named, status, text) or named or ModelUnavailableError
+
+
+def missing_package(name: str, text: str) -> str:
+    """The package that litellm itself lacked; empty when it lacked none. A server may lack one too: not our affair."""
+    found = _NO_PACKAGE.search(text) if name in ("", "APIConnectionError") else None
+    return (found[1] or found[2]).partition(".")[0] if found else ""
 
 
 def _by_status(named: type[ModelError] | None, status: int | None, text: str) -> type[ModelError] | None:

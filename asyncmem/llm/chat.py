@@ -6,7 +6,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from pydantic import BaseModel
 
-from asyncmem.types import Usage
+from asyncmem.usage import Usage
 
 _ONE_CALL = Usage(calls=1)
 WireMessage = dict[str, Any]

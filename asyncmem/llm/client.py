@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
@@ -10,7 +11,6 @@ from pydantic import BaseModel
 
 from asyncmem.errors import ConfigurationError, InvalidInputError, ModelError
 from asyncmem.settings import LLMSettings
-from asyncmem.types import Usage
 
 from .abilities import SHARED, Abilities
 from .asking import ask
@@ -23,6 +23,7 @@ from .loading import load_numpy
 from .observing import CallReport, UsageObserver, tell
 from .provider import CallFailed, Completion, CompletionModel, Router, to_model
 from .running import ToolLoop
+from .shortening import shorten
 from .tools import AnyTool, Toolbox, ToolRun
 
 T = TypeVar("T", bound=BaseModel)
@@ -62,7 +63,7 @@ class LLM:
         self._model = to_model(model, settings)
         self._observers = tuple(observers)
         self.settings = settings
-        self.abilities = abilities or (SHARED if isinstance(model, str) else Abilities())
+        self.abilities: Abilities = abilities or (SHARED if isinstance(model, str) else Abilities())
         self._gates: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
 
     @property
@@ -98,12 +99,12 @@ class LLM:
         Raises:
             ModelError: the call failed; each cause has a class of its own.
             StructuredOutputError: no reply could be read.
-            InvalidInputError: there are no messages.
+            InvalidInputError: there are no messages, or ``schema`` is nothing that a model can be asked for.
             ConfigurationError: ``LLMSettings(tier=...)`` pins a step that can't express the schema.
         """
-        ends = self._ends()
-        climb = Climb(self._context(ends), _turns(messages), schema, max_tokens or self.settings.max_tokens)
-        return await self._drive(climb.run(), self._model.complete, "chat", ends)
+        with self._operation() as context:
+            climb = Climb(context, _turns(messages), schema, max_tokens or self.settings.max_tokens)
+            return await self._drive(context, climb.run(), self._model.complete)
 
     async def complete(self, messages: Sequence[Mapping[str, Any]], *, max_tokens: int | None = None) -> ChatReply:
         """A reply in the model's own words, its ``usage`` that of all calls it took.
@@ -116,10 +117,10 @@ class LLM:
             ModelError: the call failed.
             InvalidInputError: there are no messages.
         """
-        ends = self._ends()
-        flow = ask(self._context(ends), _turns(messages), max_tokens or self.settings.max_tokens)
-        reply, usage = await self._drive(flow, self._model.complete, "chat", ends)
-        return replace(reply, usage=usage)
+        with self._operation() as context:
+            flow = ask(context, _turns(messages), max_tokens or self.settings.max_tokens)
+            reply = await self._drive(context, flow, self._model.complete)
+            return replace(reply, usage=context.usage)
 
     async def run_tools(
         self,
@@ -149,18 +150,19 @@ class LLM:
         """
         if not tools:
             raise InvalidInputError("tools is empty: use complete() for a model without tools")
-        ends = self._ends()
-
-        async def drive(flow: Flow[R]) -> R:
-            return await self._drive(flow, self._model.complete, "chat", ends)
-
         box, tokens = Toolbox(tools, max_calls), max_tokens or self.settings.max_tokens
-        return await ToolLoop(self._context(ends), drive, tools, box, max_rounds, tokens).run(_turns(messages))
+        with self._operation() as context:
+
+            async def drive(flow: Flow[R]) -> R:
+                return await self._drive(context, flow, self._model.complete)
+
+            return await ToolLoop(context, drive, tools, box, max_rounds, tokens).run(_turns(messages))
 
     async def embed(self, texts: Sequence[str], *, batch: int = 96) -> Embeddings:
         """One vector a text, in order.
 
-        A batch that the provider refuses is split; a text that is too long for it is cut between words, and marked.
+        A batch that the provider refuses is split. A text that is too long for it is cut, and marked: between tokens
+        where litellm has the model's tokenizer (OpenAI's embedding models), else between words.
 
         Args:
             texts: what to embed; none of them blank.
@@ -178,35 +180,43 @@ class LLM:
         np = await load_numpy()
         if not texts:
             return Embeddings(np.empty((0, 0), np.float32))
-        ends = self._ends()
-        parts = [EmbedBatch(self._context(ends), texts[i : i + batch]) for i in range(0, len(texts), batch)]
-        failed: list[BaseException] = []
-        rows: list[list[float]] = []
-        try:
-            async with asyncio.TaskGroup() as group:
-                tasks = [group.create_task(self._drive(part.run(), model.embed, "embed", ends)) for part in parts]
-            rows = [row for task in tasks for row in task.result()]
-        except* ModelError as group_error:
-            failed += group_error.exceptions
-        if failed:
-            raise failed[0]
-        usage = sum((part.usage for part in parts), Usage())
-        return Embeddings(np.array(rows, np.float32), tuple(t for part in parts for t in part.truncated), usage)
+        with self._operation() as context:
+            parts = [EmbedBatch(context, texts[i : i + batch]) for i in range(0, len(texts), batch)]
+            failed: list[BaseException] = []
+            try:
+                async with asyncio.TaskGroup() as group:
+                    for part in parts:
+                        group.create_task(self._fill(context, part, model))
+            except* ModelError as errors:
+                failed += errors.exceptions
+            if failed:
+                raise failed[0]
+        vectors = np.array([row for part in parts for row in part.rows], np.float32)
+        return Embeddings(vectors, tuple(cut for part in parts for cut in part.truncated), context.usage)
 
-    def _ends(self) -> float:
-        """When the operation's time is up, by the running loop's clock."""
-        return asyncio.get_running_loop().time() + self.settings.deadline
+    async def _fill(self, context: Context, part: EmbedBatch, model: CompletionModel) -> None:
+        """Get the vectors of one batch."""
+        while (place := await self._drive(context, part.run(), model.embed, "embed")) is not None:
+            part.cut(place, await shorten(self.name, part.texts[place]))
 
-    def _context(self, ends: float) -> Context:
+    @contextmanager
+    def _operation(self) -> Generator[Context]:
+        """One deadline, and one sum of what all calls took, which an error carries too."""
         loop = asyncio.get_running_loop()
-        return Context(self.name, self._key, self.settings, self.abilities, lambda: ends - loop.time())
+        ends = loop.time() + self.settings.deadline
+        context = Context(self.name, self._key, self.settings, self.abilities, lambda: ends - loop.time())
+        try:
+            yield context
+        except ModelError as error:
+            error.usage = context.usage
+            raise
 
     async def _drive(
         self,
+        context: Context,
         flow: Generator[Send[Q], Any, R],
         call: Callable[[Q], Awaitable[A]],
-        kind: str,
-        ends: float,
+        kind: str = "chat",
     ) -> R:
         """Send what the flow asks for until it returns."""
         try:
@@ -214,38 +224,39 @@ class LLM:
             while True:
                 if step.after:
                     await asyncio.sleep(step.after)
-                step = flow.send(await self._observed(call, step.request, kind, ends))
+                step = flow.send(await self._observed(context, call, step.request, kind))
         except StopIteration as stop:
             return stop.value  # type: ignore[no-any-return]
 
-    async def _observed(self, call: Callable[[Q], Awaitable[A]], request: Q, kind: str, ends: float) -> A | Failure:
+    async def _observed(
+        self, context: Context, call: Callable[[Q], Awaitable[A]], request: Q, kind: str
+    ) -> A | Failure:
         if not self._observers:
-            return await self._send(call, request, ends)
+            return await self._send(context, call, request)
         loop = asyncio.get_running_loop()
         started = loop.time()
-        outcome = await self._send(call, request, ends)
-        took = loop.time() - started
-        if isinstance(outcome, Failure):
-            usage, error = Usage(calls=int(outcome.sent)), outcome.name
-        else:
-            usage, error = outcome.usage, ""
-        tell(self._observers, CallReport(self.name, kind, usage, took, error))
+        outcome = await self._send(context, call, request)
+        error = outcome.name if isinstance(outcome, Failure) else ""
+        tell(self._observers, CallReport(self.name, kind, outcome.usage, loop.time() - started, error))
         return outcome
 
-    async def _send(self, call: Callable[[Q], Awaitable[A]], request: Q, ends: float) -> A | Failure:
+    async def _send(self, context: Context, call: Callable[[Q], Awaitable[A]], request: Q) -> A | Failure:
         """The reply, or the facts of the failure: no foreign exception goes further than this."""
+        sent = False
         try:
             # three bounds: the operation's deadline, also while waiting in line, then the one request's; a model
             # that keeps the time-out itself is given the chance to end its call in order
             grown = None if request.timeout is None else request.timeout + _GRACE
-            async with asyncio.timeout_at(ends), self._gate(), asyncio.timeout(grown):
+            async with asyncio.timeout(context.left()), self._gate(), asyncio.timeout(grown):
+                sent = True
                 return await call(request)
         except AssertionError:
             raise  # a test double says that it was not to be called
         except CallFailed as failed:
             return failed.failure
         except Exception as error:  # noqa: BLE001  a model of the user's own may raise anything
-            return Failure.of(error)
+            failure = Failure.of(error)
+            return failure if sent else replace(failure, sent=False)
 
     def _gate(self) -> asyncio.Semaphore:
         """One semaphore for each event loop: beyond some calls at once, litellm only gets slower."""

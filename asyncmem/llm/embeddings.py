@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from asyncmem.errors import ContextTooLongError, ModelRequestError, ModelUnavailableError
-from asyncmem.types import Usage
+from asyncmem.usage import Usage
 
 from .failures import Failure
 from .flows import Context, Patience, Send
@@ -45,13 +45,6 @@ class Embedder(Protocol):
         ...
 
 
-def halve(text: str) -> str:
-    """The first half of the text, cut between words where there are any."""
-    half = text[: max(1, len(text) // 2)]
-    words = half.rsplit(None, 1)
-    return words[0] if len(words) == 2 and len(words[0]) > len(half) // 2 else half
-
-
 @dataclass(frozen=True, slots=True)
 class EmbedRequest:
     """One request for vectors. Its ``repr`` shows no text."""
@@ -69,19 +62,33 @@ class EmbedReply:
 
 
 class EmbedBatch:
-    """One batch on its way: split where the provider refuses its size, its texts cut where they are too long."""
+    """One batch on its way: split where the provider refuses its size.
+
+    Attributes:
+        texts: as they are sent.
+        truncated: for each text, whether it was cut.
+    """
 
     def __init__(self, context: Context, texts: Sequence[str]) -> None:
         self._context = context
-        self._texts = list(texts)
         self._patience = Patience(context)
         self._rows: dict[int, list[float]] = {}
         self._waiting = [list(range(len(texts)))]
+        self.texts = list(texts)
         self.truncated = [False] * len(texts)
-        self.usage = Usage()
 
-    def run(self) -> Generator[Send[EmbedRequest], EmbedReply | Failure, list[list[float]]]:
-        """The flow: one vector a text.
+    @property
+    def rows(self) -> list[list[float]]:
+        """One vector a text, in their order."""
+        return [self._rows[i] for i in range(len(self.texts))]
+
+    def cut(self, place: int, shorter: str) -> None:
+        """Send a shorter text in that place."""
+        self.texts[place] = shorter
+        self.truncated[place] = True
+
+    def run(self) -> Generator[Send[EmbedRequest], EmbedReply | Failure, int | None]:
+        """The flow: the place of a text that is too long, to be cut before it goes on, or ``None`` at the end.
 
         Raises:
             ModelError: the call failed, or the vectors are not what the model gave before.
@@ -90,31 +97,27 @@ class EmbedBatch:
         while self._waiting:
             part = self._waiting[0]
             timeout = max(0.01, min(self._context.settings.timeout, self._context.left()))
-            outcome = yield Send(EmbedRequest([self._texts[i] for i in part], timeout), pause)
-            if isinstance(outcome, Failure):
-                self.usage += Usage(calls=int(outcome.sent))
-                pause = self._failed(outcome, part)
-            else:
-                self.usage += outcome.usage
-                pause = 0.0
+            outcome = yield Send(EmbedRequest([self.texts[i] for i in part], timeout), pause)
+            self._context.usage += outcome.usage
+            pause = 0.0
+            if not isinstance(outcome, Failure):
                 self._waiting.pop(0)
                 self._rows |= dict(zip(part, self._checked(outcome.rows, len(part)), strict=True))
-        return [self._rows[i] for i in range(len(self._texts))]
+            elif outcome.cause in (ContextTooLongError, ModelRequestError) and len(part) > 1:
+                middle = len(part) // 2
+                self._waiting[:1] = [part[:middle], part[middle:]]
+            elif outcome.cause is ContextTooLongError and len(self.texts[part[0]]) > 1:
+                return part[0]
+            else:
+                pause = self._pause(outcome, part)
+        return None
 
-    def _failed(self, failure: Failure, part: list[int]) -> float:
-        """Seconds to wait before what is waiting is sent."""
+    def _pause(self, failure: Failure, part: list[int]) -> float:
+        """Seconds to wait before what is waiting is sent again."""
         cause = failure.cause
-        if cause in (ContextTooLongError, ModelRequestError) and len(part) > 1:
-            middle = len(part) // 2
-            self._waiting[:1] = [part[:middle], part[middle:]]
-            return 0.0
-        if cause is ContextTooLongError and len(self._texts[part[0]]) > 1:
-            self._texts[part[0]] = halve(self._texts[part[0]])
-            self.truncated[part[0]] = True
-            return 0.0
         if issubclass(cause, PASSING) and (pause := self._patience.pause(failure)) is not None:
             return pause
-        raise self._context.error(failure, [self._texts[i] for i in part], cause)
+        raise self._context.error(failure, [self.texts[i] for i in part], cause)
 
     def _checked(self, rows: list[list[float]], wanted: int) -> list[list[float]]:
         name = self._context.name

@@ -13,6 +13,7 @@ from asyncmem.errors import (
     ModelError,
     ModelKeyMissingError,
     ModelNotFoundError,
+    ModelPackageMissingError,
     ModelQuotaError,
     ModelRateLimitError,
     ModelRefusedError,
@@ -22,13 +23,15 @@ from asyncmem.errors import (
     ModelUnreachableError,
     ToolsRefusedError,
 )
+from asyncmem.usage import Usage
 
-from .causes import CLASSES, cause
+from .causes import CLASSES, cause, missing_package
 from .scrubbing import scrub, without_echo, without_output
 
 _ADVICE: Mapping[type[ModelError], str] = {
     ModelKeyMissingError: "No API key is configured: set the provider's environment variable (such as"
     " OPENAI_API_KEY), or pass LLMSettings(api_key=...)",
+    ModelPackageMissingError: "litellm needs a package for this provider, which is not installed",
     ModelAuthenticationError: "The provider refused the API key or what it may do: check the key, its project and"
     " its permissions",
     ModelQuotaError: "The account has no credit left: add credit with the provider, or use another key",
@@ -46,6 +49,7 @@ _ADVICE: Mapping[type[ModelError], str] = {
 }
 
 _RETRYABLE = (ModelRateLimitError, ModelUnavailableError, ModelTimeoutError)
+_TURNED_AWAY = (502, 503, 529)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +82,7 @@ class Failure:
         if isinstance(error, ModelError):
             own = type(error)
             return cls(own.__name__, error.status, "", str(error), error.retry_after, error=error)
-        status = _status(error)
+        status = _inner_status(error) or _status(error)
         known = next((c.__name__ for c in type(error).__mro__ if c.__name__ in CLASSES), "")
         where = "" if known or status is not None else _where(error)
         sent = known != "UnsupportedParamsError" or hasattr(error, "litellm_response_headers")
@@ -89,10 +93,33 @@ class Failure:
         """Which error of ours it is."""
         return type(self.error) if self.error is not None else cause(self.known, self.status, self.text)
 
+    @property
+    def usage(self) -> Usage:
+        """What it took. A refusal costs nothing; what an answer that never came cost, nobody knows."""
+        lost = self.sent and issubclass(self.cause, ModelTimeoutError | ModelUnavailableError)
+        free = issubclass(self.cause, ModelUnreachableError) or self.status in _TURNED_AWAY
+        return Usage(calls=int(self.sent), cost=None if lost and not free else 0.0)
+
 
 def _status(error: BaseException) -> int | None:
     status = getattr(error, "status_code", None)
     return status if isinstance(status, int) and 100 <= status <= 599 else None
+
+
+def _inner_status(error: BaseException) -> int | None:
+    """The provider's status below litellm's catch-all, which calls everything a 500.
+
+    Only the exception right below it, and only litellm's: further down stands what the caller was handling.
+
+    Source: ``litellm_core_utils/exception_mapping_utils.py``; at 1.84.0, errors of Ollama and some of Anthropic's and
+    Gemini's end there.
+    """
+    below = error.__cause__ or error.__context__
+    if type(error).__name__ != "APIConnectionError" or not type(below).__module__.startswith("litellm."):
+        return None
+    assert below is not None
+    status = _status(below)
+    return status if status is not None and status < 500 else None
 
 
 def _words(error: BaseException) -> str:
@@ -149,6 +176,7 @@ def to_error(
     cls = kind or failure.cause
     if isinstance(failure.error, cls):
         return failure.error
+    hint = hint or missing_package(failure.known, failure.text)
     where = f" (raised at {failure.where})" if failure.where else ""
     words = without_echo(scrub(without_output(failure.text), secrets), prompt)
     message = f"{model}: {_ADVICE[cls]}{hint and ': '}{hint}. [{failure.name}{where}: {words}]"

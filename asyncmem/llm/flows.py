@@ -3,17 +3,18 @@
 import logging
 import random
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from asyncmem.errors import ModelError
 from asyncmem.settings import LLMSettings
+from asyncmem.usage import Usage
 
 from .abilities import Abilities
 from .chat import ChatReply, ChatRequest, WireMessage
 from .failures import Failure, to_error
 
-log = logging.getLogger("asyncmem.llm")
+log: logging.Logger = logging.getLogger("asyncmem.llm")
 Q = TypeVar("Q")
 R = TypeVar("R")
 
@@ -35,7 +36,7 @@ Flow = Generator[Send[ChatRequest], ChatReply | Failure, R]
 
 @dataclass(slots=True)
 class Context:
-    """What every flow of one model needs to know.
+    """What the flows of one operation need to know, and what they took so far.
 
     Attributes:
         name: the model's name.
@@ -44,6 +45,7 @@ class Context:
         abilities: what was learned.
         left: seconds until the deadline.
         jitter: a random number from 0 to 1.
+        usage: all calls of the operation so far.
     """
 
     name: str
@@ -52,6 +54,7 @@ class Context:
     abilities: Abilities
     left: Callable[[], float]
     jitter: Callable[[], float] = random.random
+    usage: Usage = field(default_factory=Usage)
 
     def learn(self, why: str, /, **found: Any) -> None:
         """Remember it, and say so once."""

@@ -14,14 +14,15 @@ from asyncmem.errors import (
     ModelUnavailableError,
     StructuredOutputError,
 )
-from asyncmem.types import Tier, Usage
+from asyncmem.types import Tier
+from asyncmem.usage import Usage
 
 from .abilities import TIERS, lower
 from .chat import ChatReply, ChatRequest, WireMessage
 from .failures import Failure
 from .flows import Context, Flow, Patience, Send, sent_parameters
 from .parsing import Reading, read_value
-from .schemas import plain_schema, texts, with_schema
+from .schemas import check_schema, plain_schema, texts, with_schema
 from .verdicts import Drop, Retry, StepDown, judge
 
 T = TypeVar("T", bound=BaseModel)
@@ -60,7 +61,6 @@ class Climb(Generic[T]):
     tier: Tier = field(init=False)
     loose: bool = field(init=False)
     patience: Patience = field(init=False)
-    usage: Usage = field(default_factory=Usage)
     pause: float = 0.0
     repairs: int = 0
     empties: int = 0
@@ -71,6 +71,7 @@ class Climb(Generic[T]):
     more: list[WireMessage] = field(default_factory=list[WireMessage])
 
     def __post_init__(self) -> None:
+        check_schema(self.schema)
         self.patience = Patience(self.context)
         self.loose = plain_schema(self.schema) is None
         self.tier = self._start()
@@ -111,6 +112,7 @@ class Climb(Generic[T]):
         while True:
             request = self._request()
             outcome = yield Send(request, self.pause)
+            self.context.usage += outcome.usage
             self.pause = 0.0
             if isinstance(outcome, Failure):
                 self._failed(outcome, request)
@@ -138,7 +140,6 @@ class Climb(Generic[T]):
     # -- a call that failed
 
     def _failed(self, failure: Failure, request: ChatRequest) -> None:
-        self.usage += Usage(calls=int(failure.sent))
         ability = self.context.abilities.get(self.context.key)
         verdict = judge(failure, self.tier, proven=self.tier in ability.proven, sent=sent_parameters(request))
         match verdict:
@@ -172,7 +173,6 @@ class Climb(Generic[T]):
     # -- a call that was answered
 
     def _replied(self, reply: ChatReply) -> Structured[T] | None:
-        self.usage += reply.usage
         if reply.refusal or reply.finish_reason == "content_filter":
             raise ModelRefusedError(f"{self.context.name}: the model refused the content", model=self.context.name)
         if not reply.finish_reason:
@@ -209,7 +209,7 @@ class Climb(Generic[T]):
             ability = self.context.abilities.get(self.context.key)
             proven = tuple(tier for tier in TIERS if tier in {*ability.proven, self.tier})
             self.context.abilities.learn(self.context.key, proven=proven)
-        return Structured(value, self.tier, self.usage, self.repairs, reading.partial)
+        return Structured(value, self.tier, self.context.usage, self.repairs, reading.partial)
 
     def _empty(self) -> None:
         self.empties += 1
@@ -236,8 +236,8 @@ class Climb(Generic[T]):
         # the problem may name fields of the reply's own making: it is for the model, not for the error's text
         del problem
         raise StructuredOutputError(
-            f"{self.context.name}: no reply in {self.usage.calls} calls could be read as {self.schema.__name__};"
-            f" the last is in .raw",
+            f"{self.context.name}: no reply in {self.context.usage.calls} calls could be read as"
+            f" {self.schema.__name__}; the last is in .raw",
             model=self.context.name,
             raw=reply.content or reply.reasoning or "",
         )

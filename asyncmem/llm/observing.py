@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from asyncmem.types import Usage
+from asyncmem.usage import Usage
 
-log = logging.getLogger("asyncmem.llm")
+log: logging.Logger = logging.getLogger("asyncmem.llm")
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from typing import Any, Protocol, cast, runtime_checkable
 
 from asyncmem.errors import ConfigurationError
 from asyncmem.settings import LLMSettings
-from asyncmem.types import Usage
+from asyncmem.usage import Usage
 
 from .chat import ChatModel, ChatReply, ChatRequest, ToolCall
 from .embeddings import EmbedReply, EmbedRequest

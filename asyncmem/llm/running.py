@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 from asyncmem.errors import ModelRequestError, ToolsRefusedError
-from asyncmem.types import Usage
 
 from .asking import ask
 from .chat import ChatReply, WireMessage
@@ -80,12 +79,11 @@ class ToolLoop:
 
     async def _use(self, turns: list[WireMessage]) -> ToolRun:
         specs = [tool.spec() for tool in self.tools]
-        usage, reply, rounds = Usage(), ChatReply(), 0
+        reply, rounds = ChatReply(), 0
         stopped: Stopped = "rounds"
         while rounds < self.max_rounds:
             rounds += 1
-            reply, spent = await self.drive(ask(self.context, turns, self.max_tokens, tools=specs))
-            usage += spent
+            reply = await self.drive(ask(self.context, turns, self.max_tokens, tools=specs))
             turns = [*turns, reply.turn()]
             if not reply.tool_calls:
                 stopped = "answer"
@@ -96,7 +94,7 @@ class ToolLoop:
             if self.box.is_spent:
                 stopped = "calls"
                 break
-        return ToolRun(reply.content, self.box.results, turns, usage, rounds, stopped)
+        return ToolRun(reply.content, self.box.results, turns, self.context.usage, rounds, stopped)
 
     async def _plan(self, turns: list[WireMessage]) -> ToolRun:
         asked = [{"role": "system", "content": plan_prompt(self.tools)}, *turns]

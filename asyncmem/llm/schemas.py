@@ -5,7 +5,10 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from pydantic import BaseModel
+from pydantic import BaseModel, RootModel
+from pydantic.errors import PydanticUserError
+
+from asyncmem.errors import InvalidInputError
 
 from .chat import WireMessage
 from .lenient import is_array, is_object
@@ -21,10 +24,32 @@ class Inexpressible(Exception):  # noqa: N818  raised and caught in this module 
     """The schema needs more than the plain keywords."""
 
 
+def check_schema(schema: object) -> None:
+    """Check that a model can be asked for it.
+
+    Raises:
+        InvalidInputError: it is no pydantic model, not one of fields, or has no JSON schema.
+    """
+    if not (isinstance(schema, type) and issubclass(schema, BaseModel)):
+        given = schema.__name__ if isinstance(schema, type) else f"a {type(schema).__name__}"
+        raise InvalidInputError(f"expected a pydantic model class, not {given}")
+    if issubclass(schema, RootModel):
+        raise InvalidInputError(f"{schema.__name__} is a RootModel: providers give objects, so use one with fields")
+    full_schema(schema)
+
+
 @lru_cache(maxsize=256)
 def full_schema(schema: type[BaseModel]) -> str:
-    """The schema as JSON text for the prompt."""
-    return json.dumps(_without_titles(schema.model_json_schema()), separators=(",", ":"), ensure_ascii=False)
+    """The schema as JSON text for the prompt.
+
+    Raises:
+        InvalidInputError: pydantic knows no JSON schema for it.
+    """
+    try:
+        whole = schema.model_json_schema()
+    except PydanticUserError as error:
+        raise InvalidInputError(f"{schema.__name__} has no JSON schema: {error.message}") from None
+    return json.dumps(_without_titles(whole), separators=(",", ":"), ensure_ascii=False)
 
 
 def _without_titles(node: Any, *, names: bool = False) -> Any:

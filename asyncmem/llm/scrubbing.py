@@ -16,11 +16,14 @@ _SECRETS = re.compile(
 )
 
 
-_OUTPUT = re.compile(r"failed_generation|original response|raw response|response object|received\s*[=:]", re.IGNORECASE)
+_OUTPUT = re.compile(
+    r"failed_generation|original response|raw response|response object|received\s*[=:]|traceback \(most recent",
+    re.IGNORECASE,
+)
 
 
 def without_output(text: str) -> str:
-    """The text up to where it begins to quote what the model said."""
+    """The text up to where it begins to quote what the model said, or litellm's own code."""
     return _OUTPUT.split(text, maxsplit=1)[0]
 
 

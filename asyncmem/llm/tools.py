@@ -9,11 +9,12 @@ from typing import Any, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, create_model
 
-from asyncmem.types import Tier, Usage
+from asyncmem.types import Tier
+from asyncmem.usage import Usage
 
 from .chat import ToolCall, WireMessage
 from .parsing import read_value
-from .schemas import full_schema
+from .schemas import check_schema, full_schema
 
 A = TypeVar("A", bound=BaseModel)
 P = TypeVar("P", bound=BaseModel)
@@ -30,12 +31,18 @@ class Tool(Generic[A]):
         description: when and how to use it.
         arguments: a pydantic model of what it takes.
         run: does it, and returns what the model is told. An exception it raises ends the run.
+
+    Raises:
+        InvalidInputError: a model can't be asked for these arguments.
     """
 
     name: str
     description: str
     arguments: type[A]
     run: Callable[[A], Awaitable[str]] = field(repr=False)
+
+    def __post_init__(self) -> None:
+        check_schema(self.arguments)
 
     def spec(self) -> dict[str, Any]:
         """The tool in OpenAI's shape."""

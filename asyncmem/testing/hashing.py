@@ -7,7 +7,7 @@ from hashlib import blake2b
 import numpy as np
 
 from asyncmem.llm.embeddings import Embeddings
-from asyncmem.types import Usage
+from asyncmem.usage import Usage
 
 _WORD = re.compile(r"\w+")
 

@@ -7,6 +7,7 @@ from pydantic import BaseModel
 
 from asyncmem.errors import ModelError, ModelTimeoutError
 from asyncmem.llm import LLM, Abilities, ChatReply, Tool, ToolCall
+from asyncmem.llm.loading import load_litellm
 from asyncmem.settings import LLMSettings
 from asyncmem.testing import TOOL_REFUSALS, Behaviour, ProviderSimulator
 
@@ -16,6 +17,7 @@ pytestmark = pytest.mark.anyio
 
 PROMPT = [{"role": "user", "content": "I play go"}]
 CALLED = ChatReply(tool_calls=(ToolCall("c1", "add", '{"memory": "Plays go"}'),), finish_reason="tool_calls")
+EMBEDDER = "openai/text-embedding-3-small"
 WITH_TOOLS = [path for path in PATHS if "llama3" not in path.model]
 
 
@@ -99,6 +101,28 @@ async def test_embeddings(model: str, provider: ProviderSimulator) -> None:
     assert (again.vectors[::-1] == done.vectors).all()
     assert done.usage.calls == 3
     assert done.usage.prompt_tokens == 35
+
+
+@pytest.mark.parametrize("word", ["chess ", "日本語を話す。"])
+async def test_too_long_embedding_is_cut_to_the_tokens_that_the_model_takes(
+    word: str, provider: ProviderSimulator
+) -> None:
+    """A known model's text is cut to its limit in its own tokens, then by half, and marked; the others are whole."""
+    litellm = await load_litellm()
+    provider.behaviour = Behaviour(fails=("too_long",) * 3)
+    llm = LLM(EMBEDDER, LLMSettings(api_base=provider.url, api_key=KEY), abilities=Abilities())
+    long = word * 12_000
+    done = await llm.embed([long, "short"])
+    assert done.truncated == (True, False)
+    sent_texts = [request.body["input"] for request in provider.received]
+    assert sent_texts[0] == [long, "short"]
+    assert sent_texts[1] == [long]
+    assert sent_texts[-1] == ["short"]
+    counts = [len(litellm.encode("text-embedding-3-small", texts[0])) for texts in sent_texts[2:4]]
+    assert 8_188 <= counts[0] <= 8_191
+    assert 4_090 <= counts[1] <= 4_096
+    assert all(long.startswith(texts[0]) for texts in sent_texts[2:4])
+    assert done.usage.calls == 5
 
 
 @pytest.mark.parametrize("kind", ["wrong_key", "rate_limit", "prompt_echo", "drop"])

@@ -14,6 +14,7 @@ import pytest
 from asyncmem.errors import (
     ConfigurationError,
     InvalidInputError,
+    ModelError,
     ModelRefusedError,
     ModelRequestError,
     ModelTimeoutError,
@@ -23,6 +24,7 @@ from asyncmem.llm import LLM, Abilities, CallReport, ChatModel, ChatReply, ChatR
 from asyncmem.llm.abilities import SHARED
 from asyncmem.settings import LLMSettings
 from asyncmem.testing import HashEmbedder, ScriptedModel, ScriptError
+from asyncmem.usage import Usage
 
 from .schemas import Ids
 
@@ -216,9 +218,10 @@ class Slow:
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
-        self.at_once = self.most = 0
+        self.at_once = self.most = self.begun = 0
 
     async def complete(self, request: ChatRequest) -> ChatReply:
+        self.begun += 1
         self.at_once += 1
         self.most = max(self.most, self.at_once)
         try:
@@ -240,6 +243,45 @@ async def test_deadline_counts_while_waiting_in_line() -> None:
     llm = LLM(Slow(0.4), LLMSettings(concurrency=1, deadline=0.2, retries=0))
     outcomes = await asyncio.gather(*(llm.structured(PROMPT, Ids) for _ in range(3)), return_exceptions=True)
     assert [type(outcome) for outcome in outcomes] == [ModelTimeoutError] * 3
+
+
+async def test_request_that_never_left_the_line_is_not_counted() -> None:
+    """Of calls that wait in line until the deadline, only those that were sent are counted."""
+    model = Slow(0.4)
+    llm = LLM(model, LLMSettings(concurrency=1, deadline=0.2, retries=0))
+    outcomes = await asyncio.gather(*(llm.structured(PROMPT, Ids) for _ in range(4)), return_exceptions=True)
+    counted = [outcome.usage.calls for outcome in outcomes if isinstance(outcome, ModelError)]
+    assert len(counted) == 4
+    assert 1 <= sum(counted) == model.begun < 4
+
+
+async def test_error_carries_what_the_operation_took() -> None:
+    """Tokens of the calls before a failure are on the error, whichever verb failed."""
+    price = Usage(calls=1, prompt_tokens=5, completion_tokens=2, cost=0.25)
+    unread = ChatReply(content="no", usage=price)
+    refused = ModelRefusedError("no", status=400)
+    for steps, calls, cost in ([[unread] * 3, 3, 0.75], [[unread, refused], 2, 0.25]):
+        async with ScriptedModel(steps) as model:
+            with pytest.raises(ModelError) as caught:
+                await LLM(model).structured(PROMPT, Ids)
+        usage = caught.value.usage
+        assert (usage.calls, usage.prompt_tokens, usage.cost) == (calls, 5 * (calls - (cost < 0.5)), cost)
+    with pytest.raises(ModelError) as caught:
+        await LLM(ScriptedModel([refused])).complete(PROMPT)
+    assert caught.value.usage == Usage(calls=1)
+    with pytest.raises(ModelError) as caught:
+        await embedding_llm(Vectors(longest=0)).embed(["a", "b"])
+    assert caught.value.usage.calls == 2
+
+
+async def test_cost_of_an_answer_that_never_came_is_unknown() -> None:
+    """A time-out may have been billed: its cost is None; that of a server that was too busy is 0."""
+    busy = ModelUnavailableError("busy", retryable=True, status=503)
+    late = ModelTimeoutError("late", retryable=True)
+    priced = ChatReply(content='{"memory_ids": []}', usage=Usage(calls=1, cost=0.5))
+    for first, cost in ((busy, 0.5), (late, None)):
+        async with ScriptedModel([first, priced]) as model:
+            assert (await LLM(model).structured(PROMPT, Ids)).usage == Usage(calls=2, cost=cost)
 
 
 async def test_concurrency_is_bounded() -> None:

@@ -5,7 +5,15 @@ from email.utils import format_datetime
 
 import pytest
 
-from asyncmem.errors import ModelError, ModelRefusedError, ModelRequestError, ModelUnavailableError
+from asyncmem.errors import (
+    ModelAuthenticationError,
+    ModelError,
+    ModelPackageMissingError,
+    ModelRefusedError,
+    ModelRequestError,
+    ModelTimeoutError,
+    ModelUnavailableError,
+)
 from asyncmem.llm.failures import Failure, to_error
 from asyncmem.llm.scrubbing import scrub, without_echo, without_output
 
@@ -134,3 +142,40 @@ def test_model_output_is_taken_out() -> None:
     """What a provider quotes of the model's words is cut off."""
     assert without_output("no JSON. failed_generation: I think") == "no JSON. "
     assert without_output("bad. Original Response: secret") == "bad. "
+
+
+def below(status: int, module: str = "litellm.llms.ollama.common_utils", name: str = "APIConnectionError") -> Failure:
+    """The facts of an exception that was raised while another one, of that module and status, was handled."""
+    inner = type("OllamaError", (Exception,), {"status_code": status, "__module__": module})("inner")
+    outer = type(name, (Exception,), {"status_code": 500})("outer")
+    outer.__context__ = inner
+    return Failure.of(outer)
+
+
+def test_status_below_the_catch_all() -> None:
+    """Older litellm calls every error of some providers a 500: the status is that of the error right below it."""
+    assert (below(401).status, below(401).cause) == (401, ModelAuthenticationError)
+    assert below(408).cause is ModelTimeoutError
+    assert below(503).status == 500
+
+
+def test_only_litellm_is_believed_about_the_status() -> None:
+    """What the application was handling, and what stands below a precise error, says nothing of the call."""
+    assert below(401, module="requests.exceptions").status == 500
+    assert below(401, name="InternalServerError").status == 500
+    assert failure(500, name="APIConnectionError").status == 500
+
+
+def test_missing_package_is_named() -> None:
+    """A package that litellm lacks is no fault of the provider's, and not retried; one that a server lacks is."""
+    words = "litellm.APIConnectionError: No module named 'boto3' Traceback (most recent call last): File \"/x/y.py\""
+    error = to_error(failure(500, words, "APIConnectionError"), "bedrock/x")
+    assert isinstance(error, ModelPackageMissingError)
+    assert not error.retryable
+    assert str(error) == (
+        "bedrock/x: litellm needs a package for this provider, which is not installed: boto3."
+        " [APIConnectionError: litellm.APIConnectionError: No module named 'boto3']"
+    )
+    assert Failure.of(ModuleNotFoundError("No module named 'google.auth'")).cause is ModelPackageMissingError
+    assert failure(500, "please run `pip install google-auth`", "APIConnectionError").cause is ModelPackageMissingError
+    assert failure(500, "No module named 'torch'", "InternalServerError").cause is ModelUnavailableError

@@ -1,13 +1,18 @@
 """Pydantic models as plain JSON schema."""
 
+import re
+from collections.abc import Callable
 from enum import Enum
 from typing import Any, Literal, Optional
 
 import pytest
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, RootModel
 
+from asyncmem.errors import InvalidInputError
+from asyncmem.llm import Tool
 from asyncmem.llm.schemas import full_schema, plain_schema, texts, with_schema
 
+from .play import play
 from .schemas import Free, Node
 
 
@@ -124,3 +129,32 @@ def test_texts_of_messages() -> None:
     """Texts and parts are found; what is none is left out."""
     parts = [{"type": "text", "text": "b"}, {"type": "image_url"}, "c"]
     assert texts([{"content": "a"}, {"content": parts}, {"content": None}]) == ["a", "b", ""]
+
+
+class Opaque(BaseModel):
+    """Holds what JSON schema has no word for."""
+
+    call: Callable[[], None]
+
+
+@pytest.mark.parametrize(
+    ("schema", "words"),
+    [
+        (RootModel[list[str]], r"RootModel\[list\[str\]\] is a RootModel"),
+        (Opaque, "Opaque has no JSON schema: Cannot generate"),
+        ({"type": "object"}, "expected a pydantic model class, not a dict"),
+        (str, "expected a pydantic model class, not str"),
+    ],
+)
+def test_what_no_model_can_be_asked_for_is_refused_by_name(schema: Any, words: str) -> None:
+    """What is no pydantic model of fields, or has no JSON schema, is refused before anything is sent."""
+    played = play([], schema=schema)
+    assert isinstance(played.error, InvalidInputError)
+    assert re.match(words, str(played.error))
+    assert played.requests == []
+    with pytest.raises(InvalidInputError, match=words):
+        Tool("x", "", schema, _nothing)
+
+
+async def _nothing(arguments: Any) -> str:
+    return ""
