@@ -106,7 +106,12 @@ def build(session: nox.Session) -> None:
     install_locked(session)
     folder = Path(session.create_tmp()) / "dist"
     session.run("uv", "build", "--quiet", "--clear", "--out-dir", str(folder))
-    session.run("python", "tests/contents.py", *map(str, sorted(folder.iterdir())))
+    session.run("python", "tests/contents.py", *map(str, sorted(folder.glob("asyncmem-*"))))
+    bare = str(folder / "bare")
+    session.run("uv", "venv", "--quiet", "--clear", bare)
+    session.run("uv", "pip", "install", "--quiet", "--python", bare, str(next(folder.glob("*.whl"))))
+    alone = "from asyncmem import MemoryManager, UserMemory; MemoryManager(); print(UserMemory(memory='It works'))"
+    session.run(f"{bare}/bin/python", "-P", "-c", alone, external=True)
 
 
 @nox.session
@@ -121,9 +126,12 @@ def demo(session: nox.Session) -> None:
 
 @nox.session
 def bench(session: nox.Session) -> None:
-    """Measure; results go to benchmarks/results."""
+    """Measure side by side with others; results go to benchmarks/results and docs/performance.md."""
     install_locked(session)
-    session.run("python", "benchmarks/store.py", *session.posargs)
+    agno = str(Path(session.create_tmp()) / "agno")
+    session.run("uv", "venv", "--quiet", "--clear", agno)
+    session.run("uv", "pip", "install", "--quiet", "--python", agno, "agno==3.1.10", "pymongo", "openai")
+    session.run("python", "benchmarks/store.py", "--agno", f"{agno}/bin/python", *session.posargs)
 
 
 @nox.session

@@ -3,7 +3,7 @@
     python benchmarks/store.py [--agno PYTHON] [--rows 1000000]
 
 Every figure is the median of interleaved rounds in one run; trust the ratios, not the times. Results go to
-benchmarks/results/store.json, the table in docs/performance.md is made from it by ``--table``.
+benchmarks/results/store.json, and the table in docs/performance.md is written from it (``--table``: only that).
 """
 
 import argparse
@@ -33,6 +33,7 @@ from asyncmem.store.rows import to_row  # noqa: E402
 from tests.servers import running_mongod, with_database  # noqa: E402
 
 RESULTS = ROOT / "benchmarks" / "results" / "store.json"
+PAGE = ROOT / "docs" / "performance.md"
 BUDGET = {"add, 1 task": 1.6, "add, 32 tasks": 1.5, "get by id": 1.5, "last 20": 1.5, "list 1,000": 2.5}
 SIZES = (100, 1_000, 10_000)
 WORDS = [
@@ -276,7 +277,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--agno", help="a Python that has agno installed")
     parser.add_argument("--rows", type=int, default=1_000_000, help="rows in all at the last stage")
-    parser.add_argument("--table", action="store_true", help="print the last results and measure nothing")
+    parser.add_argument("--table", action="store_true", help="write the last results into the page, measure nothing")
     options = parser.parse_args()
     if not options.table:
         results = asyncio.run(run(options.agno, options.rows))
@@ -287,7 +288,11 @@ def main() -> None:
         }
         RESULTS.parent.mkdir(exist_ok=True)
         RESULTS.write_text(json.dumps(results, indent=1) + "\n")
-    print(table(json.loads(RESULTS.read_text())))
+    results = json.loads(RESULTS.read_text())
+    before, _, rest = PAGE.read_text().partition("<!-- store -->\n")
+    _, _, after = rest.partition("<!-- /store -->\n")
+    PAGE.write_text(f"{before}<!-- store -->\n{table(results)}\n<!-- /store -->\n{after}")
+    print(table(results))
 
 
 if __name__ == "__main__":
