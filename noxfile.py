@@ -96,7 +96,7 @@ def minimums(session: nox.Session) -> None:
 @nox.parametrize("litellm", ["==1.84.0", ">=1.84.0,!=1.92.0,<2"], ids=["floor", "newest"])
 def providers(session: nox.Session, litellm: str) -> None:
     """The provider matrix on litellm's floor and on the newest; the suite runs it on the locked version."""
-    session.install("--quiet", "--upgrade", f"{wheel(session)}[all]", f"litellm{litellm}", *group("test"))
+    session.install("--quiet", "--upgrade", f"{wheel(session)}[all]", f"litellm{litellm}", "boto3", *group("test"))
     session.run("pytest", "tests/providers", "tests/contracts/test_model_errors.py")
 
 

@@ -50,6 +50,7 @@ _ADVICE: Mapping[type[ModelError], str] = {
 
 _RETRYABLE = (ModelRateLimitError, ModelUnavailableError, ModelTimeoutError)
 _TURNED_AWAY = (502, 503, 529)
+_RENUMBERED = ("APIConnectionError", "ServiceUnavailableError")
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,25 +102,23 @@ class Failure:
         return Usage(calls=int(self.sent), cost=None if lost and not free else 0.0)
 
 
-def _status(error: BaseException) -> int | None:
+def _status(error: BaseException | None) -> int | None:
     status = getattr(error, "status_code", None)
     return status if isinstance(status, int) and 100 <= status <= 599 else None
 
 
 def _inner_status(error: BaseException) -> int | None:
-    """The provider's status below litellm's catch-all, which calls everything a 500.
+    """The provider's status, where litellm gave its error another one.
 
-    Only the exception right below it, and only litellm's: further down stands what the caller was handling.
+    Only of the exception right below it, and only litellm's: further down stands what the caller was handling.
 
-    Source: ``litellm_core_utils/exception_mapping_utils.py``; at 1.84.0, errors of Ollama and some of Anthropic's and
-    Gemini's end there.
+    Source: ``litellm_core_utils/exception_mapping_utils.py``: its catch-all calls everything a 500, which at 1.84.0 is
+    every error of Ollama's and some of Anthropic's and Gemini's; and every 500 of Bedrock's is a 503.
     """
     below = error.__cause__ or error.__context__
-    if type(error).__name__ != "APIConnectionError" or not type(below).__module__.startswith("litellm."):
+    if type(error).__name__ not in _RENUMBERED or not type(below).__module__.startswith("litellm."):
         return None
-    assert below is not None
-    status = _status(below)
-    return status if status is not None and status < 500 else None
+    return _status(below)
 
 
 def _words(error: BaseException) -> str:

@@ -3,29 +3,28 @@
 import asyncio
 import logging
 import traceback
+from dataclasses import dataclass
 
 import pytest
 
 from asyncmem.errors import (
-    ContextTooLongError,
     ModelAuthenticationError,
     ModelError,
     ModelKeyMissingError,
     ModelNotFoundError,
-    ModelQuotaError,
     ModelRateLimitError,
     ModelRefusedError,
     ModelRequestError,
     ModelTimeoutError,
-    ModelUnavailableError,
     ModelUnreachableError,
     StructuredOutputError,
 )
-from asyncmem.llm import LLM, Abilities, ChatReply
+from asyncmem.llm import LLM, Abilities, ChatReply, ToolCall
 from asyncmem.settings import LLMSettings
-from asyncmem.testing import FAILURES, Behaviour, ProviderSimulator
+from asyncmem.testing import FAILURES, FORMAT_REFUSALS, Behaviour, ProviderSimulator
 
 from ..unit.llm.schemas import Ids
+from .matrix import ERRORS, generally
 from .paths import HEADER, KEY, OPENAI_PATHS, PATHS, Path, llm_for, sent, settings
 
 pytestmark = pytest.mark.anyio
@@ -37,39 +36,6 @@ PROMPT = [
 ]
 GOOD = Behaviour(says={"memory_ids": ["1"]})
 
-ERRORS: dict[str, type[ModelError]] = {
-    "rate_limit": ModelRateLimitError,
-    "quota": ModelQuotaError,
-    "server_error": ModelUnavailableError,
-    "overloaded": ModelUnavailableError,
-    "overloaded529": ModelUnavailableError,
-    "bad_gateway": ModelUnavailableError,
-    "wrong_key": ModelAuthenticationError,
-    "key_echo": ModelAuthenticationError,
-    "forbidden": ModelAuthenticationError,
-    "no_credit": ModelQuotaError,
-    "no_model": ModelNotFoundError,
-    "too_long": ContextTooLongError,
-    "policy": ModelRefusedError,
-    "garbage": ModelUnavailableError,
-    "no_choices": ModelUnavailableError,
-    "drop": ModelUnavailableError,
-    "half": ModelUnavailableError,
-    "slow": ModelTimeoutError,
-    "prompt_echo": ModelRequestError,
-}
-_MODELS = (
-    "openai/foo",
-    "hosted_vllm/foo",
-    "mistral/foo",
-    "litellm_proxy/foo",
-    "anthropic/claude-foo",
-    "gemini/gemini-foo",
-    "ollama_chat/foo",
-    "bedrock/meta.llama3-8b-instruct-v1:0",
-)
-CHECKED = [path for path in PATHS if path.model in _MODELS]
-
 
 def test_every_failure_has_an_error() -> None:
     """No failure that the simulator knows is left out of this suite."""
@@ -77,36 +43,74 @@ def test_every_failure_has_an_error() -> None:
     assert set(FAILURES) - fixable <= set(ERRORS)
 
 
+SECRETS = (KEY, HEADER, SECRET_WORDS, "canary sleeps", "AKIACANARYCANARY")
+
+
+@dataclass
+class Watch:
+    """All that a call shows besides its result."""
+
+    caplog: pytest.LogCaptureFixture
+    capfd: pytest.CaptureFixture[str]
+
+    def shows(self, llm: LLM, error: ModelError) -> str:
+        """The error in every form, what was printed, and what was logged: by asyncmem at all levels."""
+        records = [r for r in self.caplog.records if r.levelno >= logging.INFO or r.name.startswith("asyncmem")]
+        return "\n".join(
+            [
+                *(str(error), repr(error), repr(vars(error)), repr(error.args), *traceback.format_exception(error)),
+                *(f"{record.getMessage()} {record.exc_text}" for record in records),
+                *self.capfd.readouterr(),
+                *(repr(llm), repr(llm.settings), repr(llm.abilities.dump())),
+            ]
+        )
+
+
+@pytest.fixture
+def watch(caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]) -> Watch:
+    """Watches logs and output."""
+    caplog.set_level(logging.DEBUG)
+    return Watch(caplog, capfd)
+
+
+def assert_nothing_leaks(watch: Watch, llm: LLM, error: ModelError) -> None:
+    """No key, header or prompt is shown, and no foreign exception hangs on the error."""
+    assert error.__cause__ is None
+    assert error.__context__ is None
+    shown = watch.shows(llm, error)
+    assert [secret for secret in SECRETS if secret in shown] == []
+
+
 @pytest.mark.parametrize("kind", ERRORS)
-@pytest.mark.parametrize("path", CHECKED, ids=[path.model for path in CHECKED])
+@pytest.mark.parametrize("path", PATHS, ids=[path.model for path in PATHS])
 async def test_precise_error_and_nothing_leaks(
-    path: Path,
-    kind: str,
-    provider: ProviderSimulator,
-    caplog: pytest.LogCaptureFixture,
-    capfd: pytest.CaptureFixture[str],
+    path: Path, kind: str, provider: ProviderSimulator, watch: Watch
 ) -> None:
     """Each failure is an error of its own that names the model and holds no key, header or prompt, nor do the logs."""
-    caplog.set_level(logging.DEBUG)
     provider.behaviour = Behaviour(fails=(kind,) * 9)
     llm = llm_for(path, provider, retries=0, timeout=0.3 if kind == "slow" else 20)
     with pytest.raises(ModelError) as caught:
         await llm.structured(PROMPT, Ids)
     error = caught.value
-    if kind == "prompt_echo" and path.dialect in ("gemini", "ollama", "anthropic", "bedrock"):
-        assert isinstance(error, (ModelRequestError, ModelUnavailableError))
-    else:
-        assert type(error) in (ERRORS[kind], *ERRORS[kind].__subclasses__())
+    assert generally(type(error)) is ERRORS[kind]
     assert error.model == path.model
     assert str(error).startswith(path.model)
-    assert error.__cause__ is None
-    assert error.__context__ is None
-    out, err = capfd.readouterr()
-    logged = [f"{r.getMessage()} {r.exc_text}" for r in caplog.records if r.levelno >= logging.INFO]
-    shown = [str(error), repr(error), repr(vars(error)), *traceback.format_exception(error), *logged, out, err]
-    shown += [repr(llm), repr(llm.settings)]
-    for secret in (KEY, HEADER, SECRET_WORDS, "canary sleeps", "AKIACANARYCANARY"):
-        assert secret not in "\n".join(shown)
+    assert error.usage.calls == sent(provider)
+    assert_nothing_leaks(watch, llm, error)
+
+
+@pytest.mark.parametrize("style", FORMAT_REFUSALS)
+@pytest.mark.parametrize("path", PATHS, ids=[path.model for path in PATHS])
+async def test_refusal_of_a_pinned_tier_is_raised_and_nothing_leaks(
+    path: Path, style: str, provider: ProviderSimulator, watch: Watch
+) -> None:
+    """However the refusal is worded, a pinned tier is not left, the error says so and shows nothing of the request."""
+    provider.behaviour = Behaviour(accepts=(), style=style)
+    llm = llm_for(path, provider, tier=path.start)
+    with pytest.raises(ModelRequestError, match="pins what it refuses") as caught:
+        await llm.structured(PROMPT, Ids)
+    assert sent(provider) == 1
+    assert_nothing_leaks(watch, llm, caught.value)
 
 
 @pytest.mark.parametrize("path", [PATHS[0], PATHS[1]], ids=["SDK", "httpx"])
@@ -196,21 +200,55 @@ async def test_model_without_provider(capfd: pytest.CaptureFixture[str]) -> None
     assert capfd.readouterr() == ("", "")
 
 
-BODIES: dict[str, tuple[ChatReply | str, list[str]]] = {
-    "reasoning": (ChatReply(content=None, reasoning='{"memory_ids": ["1"]}'), ["1"]),
-    "fenced": ('```json\n{"memory_ids": ["1"]}\n```', ["1"]),
-    "single quotes": ("{'memory_ids': ['1']}", ["1"]),
+BODIES: dict[str, str] = {
+    "plain": '{"memory_ids": ["1", "2"]}',
+    "fenced": '```json\n{"memory_ids": ["1", "2"]}\n```',
+    "prose around": 'Sure! Here it is:\n{"memory_ids": ["1", "2"]}\nAnything else?',
+    "reasoning block": '<think>Maybe {"memory_ids": ["9"]}?</think>{"memory_ids": ["1", "2"]}',
+    "reasoning not opened": 'Maybe {"memory_ids": ["9"]}? </think> {"memory_ids": ["1", "2"]}',
+    "decoy first": 'Of {"memory_ids": ["9"]} and others I choose {"memory_ids": ["1", "2"]}',
+    "schema first": '{"type": "object", "properties": {"memory_ids": {"type": "array"}}} {"memory_ids": ["1", "2"]}',
+    "byte order mark": '\ufeff{"memory_ids": ["1", "2"]}',
+    "encoded twice": '"{\\"memory_ids\\": [\\"1\\", \\"2\\"]}"',
+    "bare list": '["1", "2"]',
+    "class name": '{"Ids": {"memory_ids": ["1", "2"]}}',
+    "properties": '{"properties": {"memory_ids": ["1", "2"]}}',
+    "tool call as text": '{"name": "Ids", "arguments": {"memory_ids": ["1", "2"]}}',
+    "single quotes": "{'memory_ids': ['1', '2']}",
+    "smart quotes": "{“memory_ids”: [“1”, “2”]}",
+    "trailing comma": '{"memory_ids": ["1", "2",],}',
+    "comment": '{"memory_ids": ["1", "2"] // both\n}',
+    "numbers": '{"memory_ids": [1, 2]}',
+    "objects": '{"memory_ids": [{"id": "1"}, {"id": 2}]}',
+    "nulls": '{"memory_ids": [null, "1", "2"]}',
+    "extra keys": '{"memory_ids": ["1", "2"], "confidence": 0.9}',
+}
+APART: dict[str, ChatReply] = {
+    "reasoning apart": ChatReply(content=None, reasoning=BODIES["plain"]),
+    "tool call": ChatReply(
+        content=None, tool_calls=(ToolCall("c", "Ids", BODIES["plain"]),), finish_reason="tool_calls"
+    ),
 }
 
 
-@pytest.mark.parametrize("path", OPENAI_PATHS, ids=[path.model for path in OPENAI_PATHS])
+@pytest.mark.parametrize("path", PATHS, ids=[path.model for path in PATHS])
 @pytest.mark.parametrize("body", BODIES)
 async def test_bodies_are_read_in_one_call(path: Path, body: str, provider: ProviderSimulator) -> None:
-    """What a model wraps its answer in costs no further call."""
-    says, ids = BODIES[body]
-    provider.behaviour = Behaviour(says=says)
+    """What a model wraps its answer in costs no further call, on any way."""
+    provider.behaviour = Behaviour(says=BODIES[body])
     done = await llm_for(path, provider).structured(PROMPT, Ids)
-    assert (done.value.memory_ids, done.usage.calls, done.repairs) == (ids, 1, 0)
+    assert (done.value.memory_ids, done.usage.calls, done.repairs) == (["1", "2"], 1, 0)
+
+
+@pytest.mark.parametrize("path", OPENAI_PATHS, ids=[path.model for path in OPENAI_PATHS])
+@pytest.mark.parametrize("body", APART)
+async def test_answer_beside_the_content_is_read_in_one_call(
+    path: Path, body: str, provider: ProviderSimulator
+) -> None:
+    """An answer that stands in a tool call, or where the reasoning does, costs no further call either."""
+    provider.behaviour = Behaviour(says=APART[body])
+    done = await llm_for(path, provider).structured(PROMPT, Ids)
+    assert (done.value.memory_ids, done.usage.calls, done.repairs) == (["1", "2"], 1, 0)
 
 
 @pytest.mark.parametrize("path", PATHS, ids=[path.model for path in PATHS])

@@ -1,61 +1,80 @@
 """Every wording of a refusal, on every way through litellm, whatever the provider takes: step, value and calls."""
 
+import logging
+from typing import Any
+
 import pytest
+from pydantic import BaseModel
 
-from asyncmem.errors import ModelError
-from asyncmem.llm.abilities import TIERS
+from asyncmem.errors import ConfigurationError, ModelError
 from asyncmem.testing import FORMAT_REFUSALS, Behaviour, ProviderSimulator
-from asyncmem.types import Tier
 
-from ..unit.llm.schemas import Ids
-from .paths import OPENAI_PATHS, PATHS, Path, llm_for, sent
+from ..unit.llm.schemas import Free, Ids, Node, Shapes
+from .matrix import CASES, ERRORS, PROMPT, SAID, TAKES, Case, cell, page, play
+from .paths import PATHS, Path, llm_for, sent
+from .table import PAGE
 
 pytestmark = pytest.mark.anyio
 
-PROMPT = [{"role": "user", "content": "Which memories matter?"}]
-SAID = {"memory_ids": ["3", "1"]}
-TAKES: dict[str, tuple[str, ...]] = {
-    "all": ("json_schema", "json_object"),
-    "schema only": ("json_schema",),
-    "object only": ("json_object",),
-    "nothing": (),
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+async def test_right_step_right_value_few_calls(case: Case, provider: ProviderSimulator) -> None:
+    """The right step answers with the right value, after one call a step, and with one call from then on."""
+    outcome = await play(case, provider)
+    assert outcome.tiers == (case.steps[-1], case.steps[-1])
+    assert outcome.values == (Ids(memory_ids=["3", "1"]),) * 2
+    assert outcome.sent == outcome.counted == (len(case.steps), 1)
+    assert outcome.repairs == 0
+
+
+def test_page_is_what_the_suite_measures() -> None:
+    """docs/providers.md says of every case and failure what the tests here expect."""
+    cells = {str(case): cell(case.steps[-1], len(case.steps)) for case in CASES}
+    errors = {(kind, path.model): error.__name__ for kind, error in ERRORS.items() for path in PATHS}
+    assert PAGE.read_text() == page(cells, errors)
+    assert len(CASES) > 690
+    assert {case.style for case in CASES if case.is_refused} == set(FORMAT_REFUSALS)
+
+
+INEXPRESSIBLE: dict[type[BaseModel], dict[str, Any]] = {
+    Node: {"name": "a", "children": [{"name": "b", "children": []}]},
+    Free: {"values": {"any": 1, "key": "x"}},
+    Shapes: {"shapes": [{"side": 2.0}, {"radius": 1.0}]},
 }
-# each provider's own wording on its own path, and every wording on the OpenAI-shaped paths
-CASES = [
-    (path, style, name)
-    for path in PATHS
-    for style in (FORMAT_REFUSALS if path in OPENAI_PATHS else [path.dialect])
-    for name in TAKES
-    # where nothing is refused, the wording plays no part
-    if style in ("openai", path.dialect) or path.formats[path.start] not in TAKES[name]
-]
 
 
-def answering(path: Path, style: str, takes: tuple[str, ...]) -> Tier:
-    """The step that must answer: the first one, in the order the wording leads to, whose format is taken."""
-    tiers = list(TIERS[TIERS.index(path.start) :])
-    if style == path.model.partition("/")[0] == "litellm_proxy" and path.formats[path.start] not in takes:
-        return "text"  # litellm knows its own proxy's words for "no response_format at all"
-    return next(tier for tier in tiers if path.formats.get(tier) is None or path.formats.get(tier) in takes)
-
-
-@pytest.mark.parametrize(("path", "style", "name"), CASES, ids=[f"{p.model}-{style}-{n}" for p, style, n in CASES])
-async def test_right_step_right_value_few_calls(path: Path, style: str, name: str, provider: ProviderSimulator) -> None:
-    """The right step answers with the right value, at most one call a step is spent, and one from then on."""
-    takes = TAKES[name]
-    provider.behaviour = Behaviour(says=SAID, accepts=takes, style=style)
+@pytest.mark.parametrize("takes", ["all", "nothing"])
+@pytest.mark.parametrize("schema", INEXPRESSIBLE, ids=lambda schema: schema.__name__)
+@pytest.mark.parametrize("path", PATHS, ids=[path.model for path in PATHS])
+async def test_what_plain_schema_cannot_say_works_from_json_mode_on(
+    path: Path,
+    schema: type[BaseModel],
+    takes: str,
+    provider: ProviderSimulator,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """A recursive model, a union of objects and free keys come back whole at JSON mode or as text; it is logged."""
+    caplog.set_level(logging.INFO, "asyncmem.llm")
+    provider.behaviour = Behaviour(says=INEXPRESSIBLE[schema], accepts=TAKES[takes])
     llm = llm_for(path, provider)
-    first = await llm.structured(PROMPT, Ids)
-    assert first.value == Ids(memory_ids=["3", "1"])
-    assert first.tier == answering(path, style, takes)
-    assert first.repairs == 0
-    spent = sent(provider)
-    assert spent <= TIERS.index(first.tier) - TIERS.index(path.start) + 1
-    assert first.usage.calls == spent
-    again = await llm.structured(PROMPT, Ids)
-    assert (again.tier, again.value) == (first.tier, first.value)
-    assert sent(provider) == spent + 1
-    assert again.usage.calls == 1
+    done = await llm.structured(PROMPT, schema)
+    assert done.value == schema.model_validate(INEXPRESSIBLE[schema])
+    is_refused = path.formats.get("json_object") not in (None, *TAKES[takes])
+    assert done.tier == ("text" if is_refused else "json_object")
+    assert caplog.messages[0].endswith(f"(plain JSON schema can't say {schema.__name__})")
+    provider.forget()
+    assert (await llm.structured(PROMPT, schema)).usage.calls == sent(provider) == 1
+
+
+@pytest.mark.parametrize("schema", INEXPRESSIBLE, ids=lambda schema: schema.__name__)
+@pytest.mark.parametrize("tier", ["native", "json_schema"])
+async def test_what_a_pinned_tier_cannot_say_is_refused_at_once_by_name(
+    schema: type[BaseModel], tier: Any, provider: ProviderSimulator
+) -> None:
+    """Where the pinned tier can't express the model, its name is in the error, and nothing is sent."""
+    with pytest.raises(ConfigurationError, match=f"{schema.__name__} refers to itself, has a union of objects or free"):
+        await llm_for(PATHS[0], provider, tier=tier).structured(PROMPT, schema)
+    assert provider.received == []
 
 
 async def test_strict_refused_plain_schema_taken(provider: ProviderSimulator) -> None:

@@ -45,3 +45,21 @@ class Free(BaseModel):
     """Has free keys."""
 
     values: dict[str, Any]
+
+
+class Square(BaseModel):
+    """One shape."""
+
+    side: float
+
+
+class Circle(BaseModel):
+    """Another one."""
+
+    radius: float
+
+
+class Shapes(BaseModel):
+    """Has a union of objects."""
+
+    shapes: list[Square | Circle]

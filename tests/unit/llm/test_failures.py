@@ -153,10 +153,11 @@ def below(status: int, module: str = "litellm.llms.ollama.common_utils", name: s
 
 
 def test_status_below_the_catch_all() -> None:
-    """Older litellm calls every error of some providers a 500: the status is that of the error right below it."""
+    """litellm gives some errors a status of its own: the provider's is that of the error right below it."""
     assert (below(401).status, below(401).cause) == (401, ModelAuthenticationError)
     assert below(408).cause is ModelTimeoutError
-    assert below(503).status == 500
+    assert below(503).status == 503
+    assert below(500, name="ServiceUnavailableError").status == 500
 
 
 def test_only_litellm_is_believed_about_the_status() -> None:

@@ -16,7 +16,7 @@ from asyncmem.llm.abilities import Abilities
 from asyncmem.settings import LLMSettings
 
 from .play import GOOD, KEY, call, context, failure, play, reply
-from .schemas import Free, Ids, Node, Plan
+from .schemas import Free, Ids, Node, Plan, Shapes
 
 FORMAT = failure(400, "response_format of type 'json_schema' is not supported")
 BARE = failure(400, "Invalid request.")
@@ -104,12 +104,12 @@ def test_refusal_of_a_pinned_step_is_raised() -> None:
     assert played.left == 0
 
 
-@pytest.mark.parametrize("schema", [Node, Free], ids=["recursive", "free keys"])
+@pytest.mark.parametrize("schema", [Node, Free, Shapes], ids=["recursive", "free keys", "union of objects"])
 def test_schemas_that_plain_json_schema_cannot_say_begin_at_json_mode(schema: Any, caplog: Any) -> None:
     """Such a model works from JSON mode on, says so once, and doesn't change the step of other models."""
     caplog.set_level(logging.INFO, "asyncmem.llm")
     abilities = Abilities()
-    value = '{"name": "a", "values": {"b": 1}, "children": [{"name": "c"}]}'
+    value = '{"name": "a", "values": {"b": 1}, "children": [{"name": "c"}], "shapes": [{"side": 1}]}'
     for _ in range(2):
         played = play([reply(value)], context(abilities), schema)
         assert played.tiers == ["json_object"]
