@@ -38,6 +38,22 @@ def find_evidence(claimed: str, memory: str, said: Sequence[str], known: str = "
     return _best_sentence(memory, said, known)
 
 
+def adds_words(text: str, known: str) -> bool:
+    """Whether the text has a word or number that is not in ``known``."""
+    return bool(_tokens(text) - _tokens(known))
+
+
+def share_words(one: str, other: str) -> bool:
+    """Whether the texts have a word in common, its ending apart; texts without words have all in common."""
+    words, others = _tokens(one), _tokens(other)
+    return not words or not others or any(_alike(word, other, 4) for word in words for other in others)
+
+
+def coverage(memory: str, text: str) -> float:
+    """Which share of a memory's words stands in the text, their endings apart."""
+    return _share(memory, text)
+
+
 def _is_in(claimed: str, words: str) -> bool:
     folded = f" {fold(words)} "
     parts = [fold(part) for part in _ELISION.split(claimed) if part.strip()]
@@ -77,9 +93,10 @@ def _tokens(text: str) -> set[str]:
     return tokens
 
 
-def _alike(token: str, other: str) -> bool:
-    """The same word but for its ending; numbers must be equal."""
+def _alike(token: str, other: str, least: int = 3) -> bool:
+    """The same word but for its ending: at least so many letters stay; numbers must be equal."""
     if token == other or any(c.isdigit() for c in token):
         return token == other
-    stem = max(3, min(len(token), len(other)) - 2)
+    shortest = min(len(token), len(other))
+    stem = max(min(least, shortest), shortest - 2)
     return token[:stem] == other[:stem]

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from .cleaning import MAX_TEXT, MAX_TOPIC, MAX_TOPICS, clean_text
 from .errors import InvalidMemoryError
-from .evidence import find_evidence
+from .evidence import adds_words, coverage, find_evidence, share_words
 from .operations import Add, Clear, Delete, Operation, Update, fold
 from .plan import Plan, PlannedOperation
 from .types import Skipped, UserMemory
@@ -34,6 +34,10 @@ def looks_like_instructions(text: str) -> bool:
     return _INSTRUCTING.search(text) is not None
 
 
+def _is_suspect(text: str, evidence: str) -> bool:
+    return looks_like_instructions(text) or looks_like_instructions(evidence)
+
+
 def resolve_alias(alias: str, memories: Sequence[UserMemory]) -> UserMemory | None:
     """The memory that a model means, or ``None`` when there is none, or when number and text contradict each other.
 
@@ -58,6 +62,8 @@ def resolve_alias(alias: str, memories: Sequence[UserMemory]) -> UserMemory | No
     return begins[0] if len(begins) == 1 else None
 
 
+_TELLS_ON = 0.5
+"""Share of a memory's words that an update of it is expected to have, where the alias is wrong."""
 _ENOUGH = 8
 """Characters of a memory's beginning that tell it from the others."""
 
@@ -125,18 +131,37 @@ class _Judge:
         text = self.text(planned)
         evidence = self.evidence(planned, text, "")
         self.texts[fold(text)] = None
-        return Add(text, _topics(planned.topics), evidence, looks_like_instructions(text))
+        return Add(text, _topics(planned.topics), evidence, _is_suspect(text, evidence))
 
-    def update(self, planned: PlannedOperation) -> Update:
+    def update(self, planned: PlannedOperation) -> Operation:
         memory = self.target(planned)
         if fold(planned.memory) == fold(memory.memory):
             raise _Refused("the memory says this already", memory.memory_id)
         text = self.text(planned)
+        if not share_words(text, memory.memory):
+            found = self.meant(text)
+            if found is None:
+                return self.misplaced(planned, memory)
+            memory = found
+        if not adds_words(text, memory.memory):
+            raise _Refused("it adds nothing to the memory", memory.memory_id)
         evidence = self.evidence(planned, text, memory.memory)
         self.touched.add(str(memory.memory_id))
         self.texts[fold(text)] = memory.memory_id
         topics = _topics(planned.topics) or None
-        return Update(str(memory.memory_id), text, topics, evidence, looks_like_instructions(text))
+        return Update(str(memory.memory_id), text, topics, evidence, _is_suspect(text, evidence))
+
+    def meant(self, text: str) -> UserMemory | None:
+        """The untouched memory that the text tells on, where the alias names another: most of its words are there."""
+        free = [m for m in self.shown if str(m.memory_id) not in self.touched]
+        best = max(free, key=lambda m: coverage(m.memory, text), default=None)
+        return best if best is not None and coverage(best.memory, text) >= _TELLS_ON else None
+
+    def misplaced(self, planned: PlannedOperation, memory: UserMemory) -> Add:
+        """An update that has no word of the memory would replace one fact by another: it is an addition."""
+        if "add" not in self.enabled:
+            raise _Refused("it is about something else than the memory", memory.memory_id)
+        return self.add(planned)
 
     def delete(self, planned: PlannedOperation) -> Delete:
         memory = self.target(planned)

@@ -70,7 +70,7 @@ class LenientReader:
     def __init__(self, text: str, at: int, budget: Budget) -> None:
         self._text = text
         self._budget = budget
-        self.at = at
+        self.at: int = at
         """Where reading goes on."""
 
     def value(self, depth: int = 0) -> Any:
