@@ -8,7 +8,7 @@ from typing import Any
 from .errors import InvalidMessageError
 from .guards import judge_plan
 from .llm import LLM
-from .operations import Add, Clear, Delete, Operation, Update
+from .operations import Add, Delete, Operation, Update
 from .plan import OPERATION_NAMES, plan_model
 from .prompts import capture_prompt, estimate_tokens, newest_within, strip_recalled
 from .types import Change, Message, Scope, Skipped, Tier, Usage, UserMemory
@@ -207,7 +207,7 @@ def preview(
             case Delete():
                 before = known[operation.memory_id]
                 changes.append(Change("delete", operation.memory_id, before, None, "capture", now))
-            case Clear():
+            case _:  # Clear
                 changes += [Change("delete", i, memory, None, "capture", now) for i, memory in known.items()]
     return changes
 

@@ -89,6 +89,7 @@ def test_nothing_said_is_no_evidence() -> None:
     assert find_evidence("Hello", "Hello", []) is None
     assert find_evidence("", "!!!", ["Hello"]) is None
     assert find_evidence("…", "Hello", ["Hello"]) is None
+    assert find_evidence("\u200b", "Hello", ["Hello"]) is None
 
 
 @given(st.text(max_size=60), st.text(max_size=60), st.lists(st.text(max_size=80), max_size=3))

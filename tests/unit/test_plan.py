@@ -36,7 +36,15 @@ def test_plans_are_read_tolerantly(value: object, expected: list[PlannedOperatio
 
 
 @pytest.mark.parametrize(
-    "value", [{}, {"foo": 1}, {"operations": "add"}, {"operations": 3}, {"operations": [{"op": {}}]}]
+    "value",
+    [
+        {},
+        {"foo": 1},
+        {"operations": "add"},
+        {"operations": 3},
+        {"operations": [{"op": {}}]},
+        {"operations": [{"topics": 3}]},
+    ],
 )
 def test_what_is_no_plan_is_an_error(value: object) -> None:
     """An answer without operations is a failure, never "nothing to remember"."""
