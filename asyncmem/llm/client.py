@@ -5,7 +5,6 @@ from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, TypeVar
-from weakref import WeakKeyDictionary
 
 from pydantic import BaseModel
 
@@ -18,6 +17,7 @@ from .chat import ChatModel, ChatReply, ChatRequest, WireMessage
 from .embeddings import EmbedBatch, Embedder, Embeddings, EmbedReply, EmbedRequest
 from .failures import Failure
 from .flows import Context, Flow, Send
+from .gates import Gates
 from .ladder import Climb, Structured
 from .loading import load_numpy
 from .observing import CallReport, UsageObserver, tell
@@ -64,7 +64,7 @@ class LLM:
         self._observers = tuple(observers)
         self.settings = settings
         self.abilities: Abilities = abilities or (SHARED if isinstance(model, str) else Abilities())
-        self._gates: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
+        self._gates = Gates(settings.concurrency)
 
     @property
     def name(self) -> str:
@@ -247,7 +247,7 @@ class LLM:
             # three bounds: the operation's deadline, also while waiting in line, then the one request's; a model
             # that keeps the time-out itself is given the chance to end its call in order
             grown = None if request.timeout is None else request.timeout + _GRACE
-            async with asyncio.timeout(context.left()), self._gate(), asyncio.timeout(grown):
+            async with asyncio.timeout(context.left()), self._gates.here(), asyncio.timeout(grown):
                 sent = True
                 return await call(request)
         except AssertionError:
@@ -257,14 +257,6 @@ class LLM:
         except Exception as error:  # noqa: BLE001  a model of the user's own may raise anything
             failure = Failure.of(error)
             return failure if sent else replace(failure, sent=False)
-
-    def _gate(self) -> asyncio.Semaphore:
-        """One semaphore for each event loop: beyond some calls at once, litellm only gets slower."""
-        loop = asyncio.get_running_loop()
-        gate = self._gates.get(loop)
-        if gate is None:
-            gate = self._gates[loop] = asyncio.Semaphore(self.settings.concurrency)
-        return gate
 
 
 def _turns(messages: Sequence[Mapping[str, Any]]) -> list[WireMessage]:
