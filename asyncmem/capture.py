@@ -177,7 +177,8 @@ async def decide(
         task=task,
     )
     reply = await llm.structured(prompt, plan_model(options.enabled), max_tokens=REPLY_TOKENS)
-    judged = judge_plan(reply.value, shown=shown, existing=existing, said=said, enabled=options.enabled)
+    heard = [message.content for message in messages if message.role != "user"]
+    judged = judge_plan(reply.value, shown=shown, existing=existing, said=said, enabled=options.enabled, heard=heard)
     return Decision(judged.operations, judged.skipped, reply.usage, reply.tier, "\n".join(said))
 
 

@@ -38,9 +38,19 @@ def find_evidence(claimed: str, memory: str, said: Sequence[str], known: str = "
     return _best_sentence(memory, said, known)
 
 
-def adds_words(text: str, known: str) -> bool:
-    """Whether the text has a word or number that is not in ``known``."""
-    return bool(_tokens(text) - _tokens(known))
+def new_words(text: str, known: str) -> set[str]:
+    """The words and numbers of a text that are not in ``known``."""
+    return _tokens(text) - _tokens(known)
+
+
+def any_heard(words: set[str], heard: Sequence[str]) -> bool:
+    """Whether any of the words was said, endings apart; true for numbers and across scripts, which can't be compared."""
+    there = {token for text in heard for token in _tokens(text)}
+    if any(_WIDE.match(w) for w in words) != any(_WIDE.match(w) for w in there):
+        return True
+    return any(c.isdigit() for word in words for c in word) or any(
+        _alike(word, other) for word in words for other in there
+    )
 
 
 def share_words(one: str, other: str) -> bool:

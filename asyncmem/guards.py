@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from .cleaning import MAX_TEXT, MAX_TOPIC, MAX_TOPICS, clean_text
 from .errors import InvalidMemoryError
-from .evidence import adds_words, coverage, find_evidence, share_words
+from .evidence import any_heard, coverage, find_evidence, new_words, share_words
 from .operations import Add, Clear, Delete, Operation, Update, fold
 from .plan import Plan, PlannedOperation
 from .types import Skipped, UserMemory
@@ -106,6 +106,7 @@ class _Judge:
     said: Sequence[str]
     enabled: Collection[str]
     texts: dict[str, str | None]
+    heard: Sequence[str] = ()
     touched: set[str] = field(default_factory=set[str])
     allowed: int = MAX_OPERATIONS
 
@@ -143,8 +144,11 @@ class _Judge:
             if found is None:
                 return self.misplaced(planned, memory)
             memory = found
-        if not adds_words(text, memory.memory):
+        added = new_words(text, memory.memory)
+        if not added:
             raise _Refused("it adds nothing to the memory", memory.memory_id)
+        if not any_heard(added, (*self.said, *self.heard)):
+            raise _Refused("nothing that was said is new in it", memory.memory_id)
         evidence = self.evidence(planned, text, memory.memory)
         self.touched.add(str(memory.memory_id))
         self.texts[fold(text)] = memory.memory_id
@@ -202,6 +206,7 @@ def judge_plan(
     existing: Sequence[UserMemory],
     said: Sequence[str],
     enabled: Collection[str],
+    heard: Sequence[str] = (),
 ) -> Judged:
     """What of a plan may be applied.
 
@@ -215,8 +220,9 @@ def judge_plan(
         existing: all that are known of the user, shown or not.
         said: the user's own words, message by message.
         enabled: names of the operations that are switched on.
+        heard: the assistant's words, which an answer such as "yes, the second one" refers to.
     """
-    judge = _Judge(shown, said, enabled, {fold(m.memory): m.memory_id for m in existing})
+    judge = _Judge(shown, said, enabled, {fold(m.memory): m.memory_id for m in existing}, heard)
     judged, seen = Judged(), list[PlannedOperation]()
     for planned in plan.operations:
         if planned in seen:

@@ -58,13 +58,15 @@ def _plain(schema: dict[str, Any]) -> None:
 
 
 Text = Annotated[str, BeforeValidator(_text)]
-Texts = Annotated[list[Text], BeforeValidator(_texts)]
+Texts = Annotated[list[Annotated[Text, Field(json_schema_extra={"maxLength": 40})]], BeforeValidator(_texts)]
 
 
 class PlannedOperation(BaseModel):
     """One operation as a model writes it. What an operation doesn't need may be missing, empty or null.
 
-    The order of the fields is the order in which a model thinks: which words, about which memory, so what.
+    The order of the fields is the order in which a model thinks: which words, about which memory, so what. The
+    schema bounds every text where the provider enforces it, since small models else repeat themselves; what
+    comes longer all the same is for the guards.
 
     Attributes:
         evidence: the user's words that it rests on.
@@ -76,10 +78,10 @@ class PlannedOperation(BaseModel):
 
     model_config: ClassVar[ConfigDict] = ConfigDict(json_schema_extra=_plain, frozen=True)
 
-    evidence: Text = ""
-    memory_id: Text = ""
+    evidence: Text = Field(default="", json_schema_extra={"maxLength": 400})
+    memory_id: Text = Field(default="", json_schema_extra={"maxLength": 200})
     op: Text = ""
-    memory: Text = ""
+    memory: Text = Field(default="", json_schema_extra={"maxLength": 400})
     topics: Texts = Field(default=[], json_schema_extra={"maxItems": 3})
 
 
