@@ -44,7 +44,7 @@ def new_words(text: str, known: str) -> set[str]:
 
 
 def any_heard(words: set[str], heard: Sequence[str]) -> bool:
-    """Whether any of the words was said, endings apart; true for numbers and across scripts, which can't be compared."""
+    """Whether any of the words was said, endings apart; true for numbers and across scripts, not comparable."""
     there = {token for text in heard for token in _tokens(text)}
     if any(_WIDE.match(w) for w in words) != any(_WIDE.match(w) for w in there):
         return True
