@@ -1,6 +1,5 @@
 """How to work on asyncmem: ``nox`` runs what must be green before a change lands, ``nox -l`` lists the rest."""
 
-import os
 from pathlib import Path
 
 import nox
@@ -118,10 +117,8 @@ def build(session: nox.Session) -> None:
 def demo(session: nox.Session) -> None:
     """The main job: a conversation becomes memories and answers. Uses your model, or fetches a small local one."""
     session.install("--quiet", "--constraint", LOCK, f"{wheel(session)}[demo]")
-    command = ["asyncmem", "demo", *session.posargs]
-    named = os.environ.get("ASYNCMEM_MODEL") or any(name.endswith("_API_KEY") for name in os.environ)
-    local = [] if named or "--model" in session.posargs else ["python", "benchmarks/local_model.py", "run", "--"]
-    session.run(*local, *command)
+    local = ("python", "benchmarks/local_model.py", "run", "--unless-configured", "--")
+    session.run(*([] if "--model" in session.posargs else local), "asyncmem", "demo", *session.posargs)
 
 
 @nox.session

@@ -95,7 +95,7 @@ def test_demo_on_the_shipped_conversation(run: Run, provider: ProviderSimulator)
         assert shown in done.stdout
     assert "wrong: expected" in done.stdout
     assert "expectations hold" in done.stdout
-    assert "15 model calls" in done.stdout
+    assert "16 model calls" in done.stdout
     assert "cost unknown" in done.stdout
 
 

@@ -114,7 +114,7 @@ def test_a_wish_to_forget_without_delete_is_not_written_down() -> None:
 
 
 def test_the_rules_are_short() -> None:
-    """Without memories, rules and examples stay under 900 tokens of a usual tokenizer, at 3.8 characters each."""
+    """Without memories, rules and examples stay under 1,200 tokens of a usual tokenizer, at 3.8 characters each."""
     assert len(whole(prompt(memories=[])[:-1])) < 1_200 * 3.8
 
 

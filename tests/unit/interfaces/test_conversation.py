@@ -18,8 +18,10 @@ def write(path: Path, value: Any) -> Path:
 def test_the_shipped_example_is_complete() -> None:
     """About twenty turns over two sessions, three questions, a wish to forget."""
     shipped = Conversation.shipped()
-    days = {turn.at.date() for turn in shipped.turns if turn.at}
-    assert 18 <= len(shipped.turns) <= 24
+    times = [turn.at for turn in shipped.turns if turn.at]
+    assert times == sorted(times)
+    days = {time.date() for time in times}
+    assert 18 <= len(shipped.turns) == len(times) <= 26
     assert len(days) == 2
     assert len(shipped.questions) == 3
     assert any("forget" in turn.content.lower() for turn in shipped.turns if turn.role == "user")
