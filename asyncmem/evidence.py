@@ -44,13 +44,12 @@ def new_words(text: str, known: str) -> set[str]:
 
 
 def any_heard(words: set[str], heard: Sequence[str]) -> bool:
-    """Whether any of the words was said, endings apart; true for numbers and across scripts, not comparable."""
+    """Whether any of the words was said, endings apart; true where only numbers or another script are to compare."""
     there = {token for text in heard for token in _tokens(text)}
-    if any(_WIDE.match(w) for w in words) != any(_WIDE.match(w) for w in there):
+    compared = {word for word in words if not any(c.isdigit() for c in word)}
+    if not compared or any(map(_WIDE.match, compared)) != any(map(_WIDE.match, there)):
         return True
-    return any(c.isdigit() for word in words for c in word) or any(
-        _alike(word, other) for word in words for other in there
-    )
+    return any(_alike(word, other) for word in compared for other in there)
 
 
 def share_words(one: str, other: str) -> bool:

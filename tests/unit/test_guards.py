@@ -347,6 +347,8 @@ def test_an_update_whose_new_words_nobody_said_is_skipped() -> None:
     """Filler around a known fact is no news; an answer may take its words from the question."""
     judged = judge(update("1", "Lives in Leeds now; lived in Leeds before", evidence="I play chess"))
     assert [s.reason for s in judged.skipped] == ["nothing that was said is new in it"]
+    judged = judge(update("1", "Lives in Leeds; was in Leeds until 2021-03-13", evidence="I play chess"))
+    assert [s.reason for s in judged.skipped] == ["nothing that was said is new in it"]
     plan = Plan.model_validate({"operations": [update("3", "Has two cats, both tabby", evidence="Yes, exactly")]})
     said, heard = ["Yes, exactly"], ["Are both of them tabby?"]
     asked = judge_plan(plan, shown=MEMORIES, existing=MEMORIES, said=said, enabled=OPERATION_NAMES, heard=heard)
