@@ -74,8 +74,8 @@ class EmbedBatch:
         self._patience = Patience(context)
         self._rows: dict[int, list[float]] = {}
         self._waiting = [list(range(len(texts)))]
-        self.texts = list(texts)
-        self.truncated = [False] * len(texts)
+        self.texts: list[str] = list(texts)
+        self.truncated: list[bool] = [False] * len(texts)
 
     @property
     def rows(self) -> list[list[float]]:
