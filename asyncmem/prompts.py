@@ -207,8 +207,7 @@ def capture_prompt(
 ) -> list[dict[str, str]]:
     """What a model decides on: rules and worked examples that stay the same, then the message that differs.
 
-    The fixed part comes first, so that providers and local servers can reuse their work on it. The examples are
-    turns of a conversation, which small models follow far better than text about a conversation.
+    The fixed part comes first, for providers' caches; examples are turns, which small models follow far better.
 
     Args:
         operations: those that are switched on; no other is mentioned.
