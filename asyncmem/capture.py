@@ -110,7 +110,7 @@ def _from_mapping(item: Mapping[Any, Any], where: str) -> Message:
     role = item.get("role")
     if not isinstance(role, str):
         raise InvalidMessageError(f"{where} has no role: use 'user' or 'assistant'")
-    return Message(role=role, content=_content(item.get("content"), where), at=item.get("at"))
+    return Message(role=role.strip().casefold(), content=_content(item.get("content"), where), at=item.get("at"))
 
 
 def _content(content: object, where: str) -> str:

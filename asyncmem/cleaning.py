@@ -2,6 +2,7 @@
 
 import math
 import re
+import reprlib
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
@@ -48,7 +49,7 @@ def clean_text(value: object, what: str = "memory", limit: int = MAX_TEXT) -> st
         raise InvalidMemoryError(f"{what} is blank: it needs 1 to {limit:,} characters")
     if len(text) > limit:
         raise InvalidMemoryError(f"{what} has {len(text):,} characters: at most {limit:,} are allowed")
-    if not text.isascii() and any("\ud800" <= c <= "\udfff" for c in text):
+    if not encodable(text):
         raise InvalidMemoryError(f"{what} holds a lone surrogate, which no encoding can store: remove it")
     return text
 
@@ -131,7 +132,7 @@ def _metadata_key(key: object) -> str:
 
 
 def _encodable(text: str) -> str:
-    if not text.isascii() and any("\ud800" <= c <= "\udfff" for c in text):
+    if not encodable(text):
         raise InvalidMemoryError("metadata holds a lone surrogate, which no encoding can store: remove it")
     return text
 
@@ -203,6 +204,22 @@ def clean_limit(limit: object) -> int:
     return min(max(limit, 0), 2**31 - 1)
 
 
+def clean_revision(value: object, what: str) -> int:
+    """The revision.
+
+    Raises:
+        InvalidQueryError: it is not a whole number from 1 on.
+    """
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 < value < INT64:
+        raise InvalidQueryError(f"{what} must be an int from 1 on, not {reprlib.repr(value)}")
+    return value
+
+
+def encodable(text: str) -> bool:
+    """Whether UTF-8 can hold the text: it has no lone surrogate."""
+    return text.isascii() or not any("\ud800" <= c <= "\udfff" for c in text)
+
+
 def clean_filter_topics(topics: object) -> tuple[str, ...]:
     """The topics to filter by.
 
@@ -224,6 +241,6 @@ def clean_filter_text(value: object, what: str) -> str:
     """
     if not isinstance(value, str):
         raise InvalidQueryError(f"{what} must be a str, not {type(value).__name__}")
-    if any("\ud800" <= c <= "\udfff" for c in value):
+    if not encodable(value):
         raise InvalidQueryError(f"{what} holds a lone surrogate, which no encoding can store: remove it")
     return unicodedata.normalize("NFC", value).strip()

@@ -1,16 +1,17 @@
 """MemoryManager: the public verbs. Wiring only."""
 
+import asyncio
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from types import EllipsisType, TracebackType
-from typing import Any, Never, Self
+from typing import Any, Never, Self, cast
 
 from pydantic import JsonValue
 
 from .capture import CaptureOptions, Decision, decide, preview, read_messages
-from .cleaning import clean_filter_text, clean_filter_topics, clean_id, clean_limit
+from .cleaning import clean_filter_text, clean_filter_topics, clean_id, clean_limit, clean_revision
 from .context import render_context
 from .errors import ConfigurationError, InvalidIdError, InvalidMemoryError, InvalidQueryError
 from .llm import LLM, ChatModel
@@ -80,6 +81,7 @@ class MemoryManager:
     ) -> None:
         if unknown:
             raise ConfigurationError(f"MemoryManager has no option {', '.join(map(repr, unknown))}: see its docstring")
+        _check_options(settings, llm, system_message, memory_capture_instructions, additional_instructions)
         self._settings = settings or Settings()
         self._default = None if default_user_id is None else clean_id(default_user_id, "default_user_id")
         self._llm = LLM(model or os.environ.get("ASYNCMEM_MODEL") or DEFAULT_MODEL, llm or LLMSettings())
@@ -95,7 +97,11 @@ class MemoryManager:
         self._opening = Opening(db, self._settings)
 
     async def __aenter__(self) -> Self:
-        await self._opening.store()
+        try:
+            await self._opening.store()
+        except asyncio.CancelledError:
+            await self._opening.abandon()
+            raise
         return self
 
     async def __aexit__(
@@ -119,7 +125,7 @@ class MemoryManager:
             raise InvalidMemoryError(f"expected a UserMemory, not a {type(memory).__name__}")
         if user_id is not None and memory.user_id not in (None, user_id):
             raise InvalidIdError("the memory belongs to another user_id than the call says: leave one of them out")
-        return memory, self._user(user_id or memory.user_id)
+        return memory, self._user(memory.user_id if user_id is None else user_id)
 
     # -------------------------------------------------------------------------------------- by hand: no model
 
@@ -142,6 +148,8 @@ class MemoryManager:
         Raises:
             PartialWriteError: some were not written; it says which and why.
         """
+        if not isinstance(cast("object", memories), Iterable):
+            raise InvalidMemoryError(f"expected memories in a list, not a {type(memories).__name__}")
         owned = [self._owner(memory, user_id) for memory in memories]
         return await (await self._opening.store()).write.add_many(owned, "manual")
 
@@ -223,8 +231,9 @@ class MemoryManager:
             "expires_at": expires_at,
         }
         values = {name: value for name, value in given.items() if value is not ...}
+        expected = None if expected_revision is None else clean_revision(expected_revision, "expected_revision")
         store = await self._opening.store()
-        _, after = await store.write.change(owner, memory_id, values, "manual", expected_revision)
+        _, after = await store.write.change(owner, memory_id, values, "manual", expected)
         return after
 
     async def delete_user_memory(self, memory_id: str, *, user_id: str | None = None) -> bool:
@@ -281,7 +290,8 @@ class MemoryManager:
             MemoryConflictError: another memory of the user says the same by now.
         """
         owner, memory_id = self._user(user_id), clean_id(memory_id, "memory_id")
-        return await (await self._opening.store()).write.revert(owner, memory_id, revision)
+        wanted = clean_revision(revision, "revision")
+        return await (await self._opening.store()).write.revert(owner, memory_id, wanted)
 
     async def erase_user(self, user_id: str) -> ErasureReceipt:
         """Remove every trace of a user, the archive included; what was removed. Nothing brings it back."""
@@ -427,3 +437,9 @@ class MemoryManager:
         owner = self._user(user_id)
         store = await self._opening.store()
         return render_context(await store.read.last_n(Scope(owner), (), min(_SHOWN, max_tokens)), max_tokens)
+
+
+def _check_options(settings: object, llm: object, *texts: object) -> None:
+    for given, kind in ((settings, Settings), (llm, LLMSettings), *((text, str) for text in texts)):
+        if given is not None and not isinstance(given, kind):
+            raise ConfigurationError(f"expected a {kind.__name__}, not a {type(given).__name__}")

@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, cast
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, create_model
 
 OPERATION_NAMES = ("add", "update", "delete", "clear")
-MAX_PLANNED = 12
+MAX_PLANNED = 8
 """Operations that the schema lets a model plan in one reply. Without a bound, small models repeat themselves."""
 
 
@@ -78,10 +78,10 @@ class PlannedOperation(BaseModel):
 
     model_config: ClassVar[ConfigDict] = ConfigDict(json_schema_extra=_plain, frozen=True)
 
-    evidence: Text = Field(default="", json_schema_extra={"maxLength": 400})
-    memory_id: Text = Field(default="", json_schema_extra={"maxLength": 200})
+    evidence: Text = Field(default="", json_schema_extra={"maxLength": 240})
+    memory_id: Text = Field(default="", json_schema_extra={"maxLength": 120})
     op: Text = ""
-    memory: Text = Field(default="", json_schema_extra={"maxLength": 400})
+    memory: Text = Field(default="", json_schema_extra={"maxLength": 320})
     topics: Texts = Field(default=[], json_schema_extra={"maxItems": 3})
 
 

@@ -49,7 +49,7 @@ class Settings(_Frozen):
 
     clock: Callable[[], datetime] = utc_now
     collection_prefix: str = Field(default="asyncmem_", pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,63}$")
-    retention: timedelta = Field(default=timedelta(days=30), ge=timedelta(0))
+    retention: timedelta = Field(default=timedelta(days=30), ge=timedelta(0), le=timedelta(days=36_500))
     history_limit: int = Field(default=20, ge=1, le=50)
     open_timeout: timedelta = Field(default=timedelta(seconds=10), gt=timedelta(0))
     concurrency: int = Field(default=32, ge=1, le=1000)

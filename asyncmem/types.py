@@ -17,7 +17,7 @@ from pydantic import (
     model_validator,
 )
 
-from .cleaning import INT64, MAX_INPUT, clean_id, clean_metadata, clean_text, clean_time, clean_topics
+from .cleaning import INT64, MAX_INPUT, clean_id, clean_metadata, clean_text, clean_time, clean_topics, encodable
 from .errors import AsyncMemError, InvalidMemoryError, InvalidMessageError
 from .usage import Usage as Usage  # the name is public here too
 
@@ -155,6 +155,13 @@ class Message(BaseModel):
     role: str = "user"
     content: str
     at: Time | None = None
+
+    @field_validator("content")
+    @classmethod
+    def _can_be_sent(cls, value: str) -> str:
+        if not encodable(value):
+            raise InvalidMessageError("the message holds a lone surrogate, which no encoding can hold: remove it")
+        return value
 
     @model_validator(mode="wrap")
     @classmethod

@@ -5,6 +5,8 @@ import os
 import shutil
 import uuid
 from collections.abc import Callable, Iterator
+from datetime import timedelta
+from functools import partial
 from pathlib import Path
 
 import anyio
@@ -103,7 +105,7 @@ def embedded_uri() -> Iterator[str]:
     folder.config_file.write_text("[storage]\nttl_sweep_seconds = 1.0\n")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ASYNCMEM_EMBEDDED_ENGINE", "secantus")
-        server = anyio.run(open_embedded, root)
+        server = anyio.run(partial(open_embedded, root, timeout=timedelta(minutes=3)))
     yield server.uri
     anyio.run(server.release)
     shutil.rmtree(root)

@@ -50,6 +50,8 @@ def choose_model(named: str | None, environ: Mapping[str, str] = os.environ) -> 
 
 
 def llm_settings(environ: Mapping[str, str] = os.environ) -> LLMSettings:
-    """``ASYNCMEM_API_BASE`` and ``ASYNCMEM_API_KEY``, where they are set."""
-    given = {"api_base": environ.get("ASYNCMEM_API_BASE"), "api_key": environ.get("ASYNCMEM_API_KEY")}
-    return LLMSettings.model_validate({name: value for name, value in given.items() if value})
+    """``ASYNCMEM_API_BASE`` and ``ASYNCMEM_API_KEY``, where they are set. A server of one's own may be slow."""
+    base = environ.get("ASYNCMEM_API_BASE")
+    patience = {"timeout": 240.0, "deadline": 480.0, "retries": 0} if base else {}
+    given = {"api_base": base, "api_key": environ.get("ASYNCMEM_API_KEY"), **patience}
+    return LLMSettings.model_validate({name: value for name, value in given.items() if value is not None})

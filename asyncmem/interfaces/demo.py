@@ -7,7 +7,17 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from asyncmem import CaptureResult, Change, MemoryManager, MemorySearchResult, Message, Usage, UserMemory
+from asyncmem import (
+    CaptureResult,
+    Change,
+    MemoryManager,
+    MemorySearchResult,
+    Message,
+    ModelTimeoutError,
+    StructuredOutputError,
+    Usage,
+    UserMemory,
+)
 
 from .conversation import Conversation, Question
 
@@ -47,10 +57,15 @@ async def _capture(manager: MemoryManager, conversation: Conversation, console: 
         for messages in captures:
             for message in messages:
                 progress.console.print(_turn(message))
-            result = await manager.create_user_memories(messages=messages, user_id=USER)
-            usage += result.usage
-            for line in _outcome(result):
-                progress.console.print(line)
+            try:
+                result = await manager.create_user_memories(messages=messages, user_id=USER)
+            except (ModelTimeoutError, StructuredOutputError) as error:  # the next turn may go well
+                usage += error.usage
+                progress.console.print(f"    [red]failed: {escape(str(error))}[/red]")
+            else:
+                usage += result.usage
+                for line in _outcome(result):
+                    progress.console.print(line)
             progress.advance(task)
     return usage
 

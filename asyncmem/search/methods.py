@@ -1,8 +1,10 @@
 """The retrieval methods by name, and what holds for all of them."""
 
+import reprlib
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from ..cleaning import encodable
 from ..errors import InvalidQueryError, StructuredOutputError, UnknownRetrievalMethodError
 from ..types import MemorySearchResult
 from .agentic import Agentic
@@ -23,7 +25,9 @@ def retriever(method: object) -> Retriever:
     """
     found = METHODS.get(method) if isinstance(method, str) else None
     if found is None:
-        raise UnknownRetrievalMethodError(f"unknown retrieval method {method!r}: there are {', '.join(METHODS)}")
+        raise UnknownRetrievalMethodError(
+            f"unknown retrieval method {reprlib.repr(method)}: there are {', '.join(METHODS)}"
+        )
     return found
 
 
@@ -36,6 +40,8 @@ def clean_query(query: object, *, needed: bool) -> str | None:
     if query is not None and not isinstance(query, str):
         raise InvalidQueryError(f"query must be a str, not {type(query).__name__}")
     text = (query or "").strip()
+    if not encodable(text):
+        raise InvalidQueryError("the query holds a lone surrogate, which no encoding can hold: remove it")
     if needed and not text:
         raise InvalidQueryError("this retrieval method needs a query that is not blank")
     if len(text) > MAX_QUERY:
@@ -70,7 +76,7 @@ def to_plan(method: object, request: SearchRequest, on_failure: object) -> Plan:
         InvalidQueryError: the query is blank and the method needs one, or an option is unknown.
     """
     if on_failure not in ("raise", "last_n"):
-        raise InvalidQueryError(f"on_failure must be 'raise' or 'last_n', not {on_failure!r}")
+        raise InvalidQueryError(f"on_failure must be 'raise' or 'last_n', not {reprlib.repr(on_failure)}")
     chosen = retriever(method)
     query = clean_query(request.query, needed=chosen.needs_query)
     return Plan(chosen, replace(request, query=query), on_failure)

@@ -1,17 +1,22 @@
 """Rows that left the memories, kept until their retention ends.
 
 A row is written here before it goes, so a crash in between leaves a copy too many, never one too few. Its key is
-the memory's id and the revision that the departure made, so writing it again changes nothing.
+the memory's id, its life and the revision that the departure made, so writing it again changes nothing. A life
+lasts from an insertion to the last deletion; an id that is used again begins another one.
 """
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
+from hashlib import blake2b
 
 from pymongo import ReplaceOne
+from pymongo.errors import BulkWriteError
 
 from .core import Core, pages
 from .documents import Row
 from .rows import state_of
+
+_DUPLICATE = 11000
 
 
 class Archive:
@@ -20,13 +25,14 @@ class Archive:
     def __init__(self, core: Core) -> None:
         self._core = core
 
-    async def keep(self, rows: Sequence[Row], kind: str, cause: str, at: datetime) -> None:
-        """Keep rows that are about to be deleted."""
-        await self._write([self._entry(row, row, (row.get("revision") or 1) + 1, kind, cause, at) for row in rows])
+    async def keep(self, rows: Sequence[Row], kind: str, cause: str, at: datetime) -> list[str]:
+        """Keep rows that are about to be deleted; the keys of the copies."""
+        entries = [self._entry(row, row, (row.get("revision") or 1) + 1, kind, cause, at) for row in rows]
+        return await self._write(entries)
 
-    async def spill(self, row: Row, entries: Sequence[Row]) -> None:
-        """Keep history entries that are about to leave the memory's own document."""
-        await self._write(
+    async def spill(self, row: Row, entries: Sequence[Row]) -> list[str]:
+        """Keep history entries that are about to leave the memory's own document; the keys of the copies."""
+        return await self._write(
             [
                 self._entry(row, e, e.get("revision") or 1, "history", e.get("cause", "unknown"), e.get("at"))
                 for e in entries
@@ -36,9 +42,10 @@ class Archive:
     def _entry(self, row: Row, kept: Row, revision: int, kind: str, cause: str, at: datetime | None) -> Row:
         now = self._core.now()
         return {
-            "_id": f"{row['_id']}:{revision}",
+            "_id": f"{row['_id']}:{life_of(row)}:{revision}",
             "user_id": row["user_id"],
             "memory_id": row["_id"],
+            "life": life_of(row),
             "revision": revision,
             "kind": kind,
             "cause": cause,
@@ -47,23 +54,51 @@ class Archive:
             "expire_at": now + self._core.settings.retention,
         }
 
-    async def _write(self, entries: list[Row]) -> None:
+    async def _write(self, entries: list[Row]) -> list[str]:
         operations = [ReplaceOne({"_id": e["_id"], "user_id": e["user_id"]}, e, upsert=True) for e in entries]
         async with self._core.calling():
-            await self._core.collections.archive.bulk_write(operations, ordered=False)
+            try:
+                await self._core.collections.archive.bulk_write(operations, ordered=False)
+            except BulkWriteError as error:
+                refused = (error.details or {}).get("writeErrors", [])
+                if not refused or any(e.get("code") != _DUPLICATE for e in refused):
+                    raise  # else somebody else wrote the same copy at the same moment
+        return [e["_id"] for e in entries]
+
+    async def withdraw(self, user_id: str, keys: Sequence[str]) -> None:
+        """Forget copies again if the user was erased meanwhile; otherwise they are somebody's who was faster."""
+        async with self._core.calling():
+            archive = self._core.collections.archive
+            if await archive.find_one({"_id": _mark(user_id)}, {"_id": 1}) is not None:
+                await archive.delete_many({"user_id": user_id, "_id": {"$in": list(keys)}})
 
     async def of_memory(self, user_id: str, memory_id: str) -> list[Row]:
-        """What is kept of one memory, oldest revision first."""
+        """What is kept of one memory, oldest life and revision first."""
         query = {"user_id": user_id, "memory_id": memory_id}
         async with self._core.calling():
-            cursor = self._core.collections.archive.find(query).sort("revision", 1)
+            cursor = self._core.collections.archive.find(query).sort([("life", 1), ("revision", 1)])
             return [row async for page in pages(cursor) for row in page]
+
+    async def announce(self, user_id: str) -> None:
+        """Tell calls under way, for an hour, that the user is being erased. The mark names nobody."""
+        mark = {"user_id": _mark(user_id), "kind": "erased", "expire_at": self._core.now() + timedelta(hours=1)}
+        async with self._core.calling():
+            await self._core.collections.archive.replace_one({"_id": _mark(user_id)}, mark, upsert=True)
 
     async def erase(self, user_id: str) -> int:
         """Forget all that is kept of one user."""
         async with self._core.calling():
             result = await self._core.collections.archive.delete_many({"user_id": user_id})
         return result.deleted_count
+
+
+def _mark(user_id: str) -> str:
+    return f"erased:{blake2b(user_id.encode(), digest_size=16).hexdigest()}"
+
+
+def life_of(row: Row) -> int:
+    """Which life of its id a row belongs to: when it began. Rows of other software have one only."""
+    return row.get("seq") or 0
 
 
 def last_deleted(entries: Sequence[Row]) -> Row | None:
@@ -76,18 +111,19 @@ def timeline(living: Row | None, archived: Sequence[Row]) -> list[Row]:
 
     A living row knows best about itself, and a departure behind its revision was announced but never happened.
     """
-    entries: dict[int, Row] = {}
+    entries: dict[tuple[int, int], Row] = {}
     for entry in archived:
+        life = entry.get("life") or 0
         if entry["kind"] == "history":
-            entries[entry["revision"]] = entry["row"]
+            entries[life, entry["revision"]] = entry["row"]
         else:
-            entries |= _states(entry["row"])
-            entries[entry["revision"]] = {"gone": True, "cause": entry["cause"], "at": entry["at"]}
+            entries |= _states(entry["row"], life)
+            entries[life, entry["revision"]] = {"gone": True, "cause": entry["cause"], "at": entry["at"]}
     if living is not None:
-        newest = living.get("revision") or 1
-        entries = {r: e for r, e in entries.items() if r <= newest} | _states(living)
-    return [{**entry, "revision": revision} for revision, entry in sorted(entries.items())]
+        newest = (life_of(living), living.get("revision") or 1)
+        entries = {place: e for place, e in entries.items() if place <= newest} | _states(living, newest[0])
+    return [{**entry, "revision": place[1]} for place, entry in sorted(entries.items(), key=lambda item: item[0])]
 
 
-def _states(row: Row) -> dict[int, Row]:
-    return {state.get("revision") or 1: state for state in [*row.get("history", ()), state_of(row)]}
+def _states(row: Row, life: int) -> dict[tuple[int, int], Row]:
+    return {(life, state.get("revision") or 1): state for state in [*row.get("history", ()), state_of(row)]}

@@ -88,7 +88,9 @@ async def _hold(db: object, settings: Settings) -> _Held:
     match db:
         case None:
             raise ConfigurationError(f"no database is named: {CHOICES}")
-        case str() if db == "embedded" or db.startswith("embedded:"):
+        case "embedded:":
+            raise ConfigurationError('db="embedded:" names no folder: put one behind the colon, or leave the colon out')
+        case str() if (db == "embedded" or db.startswith("embedded:")) and "\0" not in db:
             return await _embedded(db.removeprefix("embedded").removeprefix(":"), settings)
         case str() if db.startswith(("mongodb://", "mongodb+srv://")):
             client = await _client(host=db)
@@ -127,7 +129,11 @@ async def _client(**options: Any) -> AsyncMongoClient[Row]:
     try:
         with translated():
             return await anyio.to_thread.run_sync(make)
-    except (ValueError, TypeError) as error:  # ports, option values and encodings that PyMongo doesn't wrap
+    except (
+        ValueError,
+        TypeError,
+        OSError,
+    ) as error:  # what PyMongo doesn't wrap of files, ports and values
         raise ConfigurationError(f"db= can't be used ({type(error).__name__}): check the URI") from None
 
 

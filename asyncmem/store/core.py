@@ -9,6 +9,7 @@ from datetime import datetime
 from pymongo.asynchronous.cursor import AsyncCursor
 
 from ..cleaning import clean_time
+from ..errors import ManagerClosedError
 from ..settings import Settings
 from ..types import UserMemory
 from .documents import Collections, Row
@@ -21,6 +22,32 @@ ATTEMPTS = 20
 """How often a compare-and-set that lost a race is tried again."""
 
 
+class Gate:
+    """Lets so many calls through at once, the rest in the order of their coming, until it is closed."""
+
+    def __init__(self, width: int) -> None:
+        self._width = width
+        self._places = asyncio.Semaphore(width)
+        self._closed = False
+
+    async def __aenter__(self) -> None:
+        await self._places.acquire()
+        if self._closed:
+            self._places.release()
+            raise ManagerClosedError("the manager was closed while this call was under way: make a new one")
+
+    async def __aexit__(self, *_: object) -> None:
+        self._places.release()
+
+    async def close(self) -> None:
+        """Wait for those who came before, then let nobody through any more."""
+        for _ in range(self._width):
+            await self._places.acquire()
+        self._closed = True
+        for _ in range(self._width):
+            self._places.release()
+
+
 @dataclass(frozen=True, slots=True)
 class Core:
     """One manager's hold on one database.
@@ -30,7 +57,7 @@ class Core:
 
     collections: Collections
     settings: Settings
-    gate: asyncio.Semaphore = field(repr=False)
+    gate: Gate = field(repr=False)
 
     def now(self) -> datetime:
         """The time by the injected clock, as MongoDB keeps it."""

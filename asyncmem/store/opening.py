@@ -55,6 +55,14 @@ class Opening:
         store: MemoryStore = await module.open_store(self._db, self._settings)
         return store
 
+    async def abandon(self) -> None:
+        """Give up an opening that its only caller no longer waits for; what was opened is closed."""
+        self._closed = True
+        if self._task is not None and self._task.cancel():
+            await asyncio.gather(self._task, return_exceptions=True)
+        elif self._task is not None and not self._task.cancelled() and self._task.exception() is None:
+            await self._task.result().aclose()
+
     async def aclose(self) -> None:
         """Close what was opened; wait for an opening under way. Closing twice does nothing."""
         if self._closed:

@@ -67,13 +67,16 @@ class Remover:
 
     async def _remove(self, rows: list[Row], kind: str, cause: str) -> int:
         """Archive these revisions, then delete them where they still are; how many were."""
-        await self._archive.keep(rows, kind, cause, self._core.now())
+        keys = await self._archive.keep(rows, kind, cause, self._core.now())
         async with self._core.calling():
             result = await self._memories.bulk_write([DeleteOne(queries.exact(r)) for r in rows], ordered=False)
+        if result.deleted_count < len(rows):
+            await self._archive.withdraw(rows[0]["user_id"], keys)
         return result.deleted_count
 
     async def erase(self, user_id: str) -> ErasureReceipt:
-        """Delete every trace of a user; what there was."""
+        """Delete every trace of a user; what there was. Calls under way leave none either."""
+        await self._archive.announce(user_id)
         async with self._core.calling():
             memories = await self._memories.delete_many({"user_id": user_id})
         archived = await self._archive.erase(user_id)

@@ -1,6 +1,5 @@
 """One manager's store: opened once, in one event loop, on one database."""
 
-import asyncio
 from dataclasses import dataclass, field
 
 import pymongo
@@ -9,7 +8,7 @@ from ..settings import Settings
 from .apply import Applier
 from .archive import Archive
 from .connect import Capabilities, Connection, connect
-from .core import Core
+from .core import Core, Gate
 from .documents import bind
 from .reader import Reader
 from .remover import Remover
@@ -28,9 +27,11 @@ class MemoryStore:
     applier: Applier
     capabilities: Capabilities
     _connection: Connection = field(repr=False)
+    _gate: Gate = field(repr=False)
 
     async def aclose(self) -> None:
-        """Let go of the database. A client that was handed in stays open."""
+        """Wait for calls under way, then let go of the database. A client that was handed in stays open."""
+        await self._gate.close()
         await self._connection.close()
 
 
@@ -50,10 +51,10 @@ async def open_store(db: object, settings: Settings) -> MemoryStore:
     except BaseException:
         await connection.close()
         raise
-    core = Core(collections, settings, asyncio.Semaphore(settings.concurrency))
+    core = Core(collections, settings, Gate(settings.concurrency))
     archive = Archive(core)
     reader = Reader(core, archive)
     writer = Writer(core, reader, archive)
     remover = Remover(core, reader, archive)
     applier = Applier(core, writer, remover)
-    return MemoryStore(reader, writer, remover, archive, applier, connection.capabilities, connection)
+    return MemoryStore(reader, writer, remover, archive, applier, connection.capabilities, connection, core.gate)

@@ -181,8 +181,7 @@ class Writer:
         """Replace one revision by the next, if it still is there."""
         limit = self._core.settings.history_limit
         full = len(old.get("history", ())) - limit + 1
-        if full > 0:
-            await self._archive.spill(old, old["history"][:full])
+        spilled = await self._archive.spill(old, old["history"][:full]) if full > 0 else []
         async with self._core.calling():
             try:
                 result = await self._memories.update_one(queries.exact(old), update_of(old, new, limit))
@@ -190,41 +189,52 @@ class Writer:
                 raise MemoryConflictError(
                     "another memory of this user says the same: change or delete that one instead"
                 ) from None
+        if spilled and not result.matched_count:
+            await self._archive.withdraw(old["user_id"], spilled)
         return result.matched_count == 1
 
     async def revert(self, user_id: str, memory_id: str, revision: int) -> UserMemory:
         """Make an earlier revision the newest one again; brings a deleted memory back while the archive has it."""
-        living = await self._reader.row(user_id, memory_id)
-        archived = await self._archive.of_memory(user_id, memory_id)
-        entries = {e["revision"]: e for e in timeline(living, archived) if not e.get("gone")}
-        if not entries:
-            raise unknown(memory_id)
-        if revision not in entries:
-            known = ", ".join(map(str, entries))
-            raise MemoryNotFoundError(f"memory {memory_id!r} has no revision {revision}: there are {known}")
-        target = to_memory({"_id": memory_id, **entries[revision]})
-        values = {name: getattr(target, name) for name in VALUE}
-        if living is not None:
-            return (await self.change(user_id, memory_id, values, "revert"))[1]
-        departed = last_deleted(archived)
-        if departed is None:
-            raise unknown(memory_id)
-        return await self._restore(departed, values)
+        for _ in range(ATTEMPTS):
+            living = await self._reader.row(user_id, memory_id)
+            archived = await self._archive.of_memory(user_id, memory_id)
+            entries = {e["revision"]: e for e in timeline(living, archived) if not e.get("gone")}
+            departed = last_deleted(archived)
+            if not entries or (living is None and departed is None):
+                raise unknown(memory_id)
+            if revision not in entries:
+                known = ", ".join(map(str, entries))
+                raise MemoryNotFoundError(f"memory {memory_id!r} has no revision {revision}: there are {known}")
+            target = to_memory({"_id": memory_id, **entries[revision]})
+            values = {name: getattr(target, name) for name in VALUE}
+            if living is not None:
+                return (await self.change(user_id, memory_id, values, "revert"))[1]
+            if departed is not None and (restored := await self._restore(departed, values)) is not None:
+                return restored
+        raise contended()
 
-    async def _restore(self, departed: Row, values: Mapping[str, Any]) -> UserMemory:
+    async def _restore(self, departed: Row, values: Mapping[str, Any]) -> UserMemory | None:
+        """Bring a memory back behind its deletion. ``None``: others brought it back, or erased it, meanwhile."""
         old: Row = {**departed["row"], "revision": departed["revision"], "updated_at": None}
         now = self._core.now()
         row = revised(old, {**values, "updated_at": now}, now, "revert")
         assert row is not None, "updated_at differs"
-        row |= {"history": departed["row"].get("history", []), "seq": next_seq()}
+        row |= {"history": departed["row"].get("history", []), "seq": departed["row"].get("seq") or next_seq()}
         async with self._core.calling():
             try:
                 await self._memories.insert_one(row)
             except DuplicateKeyError:
+                if await self._memories.find_one({"_id": row["_id"], "user_id": row["user_id"]}, {"_id": 1}):
+                    return None
                 raise MemoryConflictError(
-                    "it can't come back: another memory of this user says the same, or has its id"
+                    "it can't come back: another memory of this user says the same, or its id is taken"
                 ) from None
-        return to_memory(row)
+        newest = last_deleted(await self._archive.of_memory(row["user_id"], row["_id"]))
+        if newest is not None and newest["_id"] == departed["_id"]:
+            return to_memory(row)
+        async with self._core.calling():
+            await self._memories.delete_one(queries.exact(row))
+        return None
 
 
 def stale(memory: UserMemory, expected: int) -> RevisionConflictError:

@@ -140,6 +140,16 @@ def test_demo_on_a_file(run: Run, tmp_path: Path, provider: ProviderSimulator) -
     assert "~ Has a cat, Miso (was: Has a cat)" in run("demo", "--file", str(path)).stdout
 
 
+def test_demo_goes_on_after_a_reply_that_cannot_be_read(run: Run, tmp_path: Path, provider: ProviderSimulator) -> None:
+    """One turn that fails is shown, and the demo ends well."""
+    path = tmp_path / "conversation.json"
+    path.write_text(json.dumps({"turns": [{"content": "I moved to Porto"}], "questions": []}))
+    provider.behaviour = Behaviour(says="I would rather chat.")
+    done = run("demo", "--file", str(path))
+    assert done.exit_code == 0, done.output
+    assert "failed: " in done.stdout
+
+
 @pytest.mark.parametrize(
     ("arguments", "env", "code", "message"),
     [

@@ -150,6 +150,9 @@ async def test_unacknowledged_writes_are_refused(replica_set_uri: str, database_
         ("mongodb://localhost:27017", "names no database"),
         ("mongodb://localhost:99999/app", "can't be used"),
         ("mongodb://joe:hunter2@:0:/app", "can't be used"),
+        ("mongodb://localhost/app?tls=true&tlsCAFile=/nowhere.pem", "can't be used"),
+        ("embedded:", "names no folder"),
+        ("embedded:a\0b", "neither a MongoDB URI nor 'embedded'"),
         (42, "can't be a int"),
         (MongoClient, "can't be a type"),
     ],
@@ -185,6 +188,9 @@ async def test_unknown_options_are_named() -> None:
     """An option that does not exist is a ConfigurationError that names it."""
     with pytest.raises(ConfigurationError, match="'colour'"):
         MemoryManager(colour="red")  # type: ignore[arg-type]
+    for options in ({"settings": 5}, {"llm": {}}, {"system_message": 5}):
+        with pytest.raises(ConfigurationError, match="expected a"):
+            MemoryManager(**options)  # type: ignore[arg-type]
 
 
 async def test_unreachable_server() -> None:

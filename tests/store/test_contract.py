@@ -8,6 +8,7 @@ import pytest
 from asyncmem import (
     InvalidIdError,
     InvalidMemoryError,
+    InvalidMessageError,
     InvalidQueryError,
     MemoryConflictError,
     MemoryManager,
@@ -512,6 +513,30 @@ async def test_query_operators_are_not_ids(manager: MemoryManager) -> None:
             await manager.get_users(after=after)  # type: ignore[arg-type]
     assert await manager.get_user_memories(user_id="$ne") == []
     assert await texts(manager) == ["Swims"]
+
+
+async def test_values_of_the_wrong_kind_are_refused(manager: MemoryManager) -> None:
+    """An empty user id is nobody, never the default; revisions are numbers; memories come in a list."""
+    memory = UserMemory(memory="Swims")
+    for attempt in (
+        lambda: manager.add_user_memory(memory, user_id=""),
+        lambda: manager.add_user_memories([memory], user_id=""),
+        lambda: manager.replace_user_memory("x", memory, user_id=""),
+    ):
+        with pytest.raises(InvalidIdError):
+            await attempt()
+    with pytest.raises(InvalidMemoryError, match="in a list"):
+        await manager.add_user_memories(None)  # type: ignore[arg-type]
+    for revision in ("1", True, 0, [1], 2**63):
+        with pytest.raises(InvalidQueryError, match="int from 1 on"):
+            await manager.revert("x", revision, user_id="lin")  # type: ignore[arg-type]
+        with pytest.raises(InvalidQueryError, match="expected_revision"):
+            await manager.update_user_memory("x", user_id="lin", expected_revision=revision)  # type: ignore[arg-type]
+    with pytest.raises(InvalidQueryError, match="surrogate"):
+        await manager.search_user_memories("\ud800", user_id="lin", retrieval_method="agentic")
+    with pytest.raises(InvalidMessageError, match="surrogate"):
+        await manager.create_user_memories("I like \ud800", user_id="lin")
+    assert await manager.get_users() == []
 
 
 async def test_hostile_content_is_stored_as_it_is(manager: MemoryManager) -> None:

@@ -1,6 +1,7 @@
 """What the store does when the server fails, or when others are faster."""
 
 import asyncio
+import gc
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import datetime, timedelta
@@ -11,6 +12,7 @@ from pymongo import AsyncMongoClient
 
 from asyncmem import (
     CaptureResult,
+    ManagerClosedError,
     MemoryConflictError,
     MemoryManager,
     MemoryNotFoundError,
@@ -164,16 +166,21 @@ async def test_endless_contention_ends_in_a_retryable_error(
 
 
 class Rival(Archive):
-    """An archive during whose first copy somebody else writes."""
+    """An archive around whose first copy somebody else writes: after it, or ``early``, before it."""
 
     rival: Callable[[], Any]
     busy = True
+    early = False
 
-    async def keep(self, rows: Sequence[Row], kind: str, cause: str, at: datetime) -> None:
-        await super().keep(rows, kind, cause, at)
+    async def keep(self, rows: Sequence[Row], kind: str, cause: str, at: datetime) -> list[str]:
+        if self.early and self.busy:
+            self.busy = False
+            await self.rival()
+        keys = await super().keep(rows, kind, cause, at)
         if self.busy:
             self.busy = False
             await self.rival()
+        return keys
 
 
 @pytest.fixture
@@ -296,3 +303,117 @@ async def test_apply_skips_what_another_memory_says(store: MemoryStore) -> None:
     ]
     with pytest.raises(MemoryConflictError):
         await store.write.change("lin", ids[1], {"memory": "Swims"}, "manual")
+
+
+# ------------------------------------------------------------------------------------------- lives, erasure, closing
+
+
+async def test_an_id_that_is_used_again_belongs_to_its_new_owner(manager: MemoryManager) -> None:
+    """What another user's archive keeps under an id stands in nobody's way."""
+    await manager.add_user_memory(UserMemory(memory="Swims", memory_id="x"), user_id="lin")
+    await manager.delete_user_memory("x", user_id="lin")
+    await manager.add_user_memory(UserMemory(memory="Rows", memory_id="x"), user_id="omar")
+    assert await manager.delete_user_memory("x", user_id="omar") is True
+    assert (await manager.revert("x", 1, user_id="lin")).memory == "Swims"
+
+
+async def test_every_life_of_an_id_is_told(manager: MemoryManager) -> None:
+    """A second memory under the same id leaves the first one's history whole."""
+    for text in ("Swims", "Rows"):
+        await manager.add_user_memory(UserMemory(memory=text, memory_id="x"), user_id="lin")
+        await manager.delete_user_memory("x", user_id="lin")
+    changes = await manager.history("x", user_id="lin")
+    assert [(c.kind, c.after and c.after.memory) for c in changes] == [
+        ("add", "Swims"),
+        ("delete", None),
+        ("add", "Rows"),
+        ("delete", None),
+    ]
+
+
+async def test_an_erasure_during_a_deletion_leaves_no_trace(store: MemoryStore, rival: tuple[Rival, Remover]) -> None:
+    """The copy that the deletion made after the erasure is withdrawn."""
+    archive, remove = rival
+    memory_id = await store.write.add(UserMemory(memory="Swims"), "lin", "manual")
+    archive.rival, archive.early = lambda: store.remove.erase("lin"), True
+    assert await remove.delete("lin", memory_id, "manual") is None
+    assert await store.archive.of_memory("lin", memory_id) == []
+
+
+async def test_a_revert_of_an_older_deletion_gives_way(store: MemoryStore) -> None:
+    """A memory that was brought back and deleted again is brought back behind its newest deletion."""
+    memory_id = await store.write.add(UserMemory(memory="Swims"), "lin", "manual")
+    await store.remove.delete("lin", memory_id, "manual")
+    (old,) = await store.archive.of_memory("lin", memory_id)
+    await store.write.revert("lin", memory_id, 1)
+    await store.write.change("lin", memory_id, {"memory": "Swims daily"}, "manual")
+    await store.remove.delete("lin", memory_id, "manual")
+    assert await store.write._restore(old, {"memory": "Swims"}) is None
+    assert await store.read.get("lin", memory_id) is None
+    assert (await store.write.revert("lin", memory_id, 1)).revision == 6
+    told = [c.after.memory for c in await store.read.history("lin", memory_id) if c.after]
+    assert told == ["Swims", "Swims", "Swims daily", "Swims"]
+
+
+async def test_reverts_at_once_bring_back_one_memory(manager: MemoryManager) -> None:
+    """Five reverts, deletions and updates at once end in a memory or none, with typed errors only."""
+    memory_id = await manager.add_user_memory(UserMemory(memory="Swims"), user_id="lin")
+    await manager.delete_user_memory(memory_id, user_id="lin")
+    reverts = [manager.revert(memory_id, 1, user_id="lin") for _ in range(5)]
+    deletions = [manager.delete_user_memory(memory_id, user_id="lin") for _ in range(3)]
+    results = await asyncio.gather(*reverts, *deletions, return_exceptions=True)
+    errors = [r for r in results if isinstance(r, BaseException)]
+    assert all(isinstance(e, (MemoryNotFoundError, StoreTimeoutError)) for e in errors), errors
+    assert await manager.count_user_memories(user_id="lin") <= 1
+    assert await manager.history(memory_id, user_id="lin")
+
+
+async def test_closing_waits_for_calls_under_way(replica_set_uri: str, database_name: str) -> None:
+    """Calls that were made before aclose end well; one that needs another turn says that the manager is closed."""
+    settings = Settings(concurrency=4)
+    manager = MemoryManager(with_database(replica_set_uri, database_name), settings=settings)
+    await manager.count_user_memories()
+    adds = [manager.add_user_memory(UserMemory(memory=f"Fact {n}"), user_id="lin") for n in range(40)]
+    calls = [asyncio.create_task(add) for add in adds]
+    await asyncio.sleep(0)
+    await manager.aclose()
+    results = await asyncio.gather(*calls, return_exceptions=True)
+    assert all(isinstance(r, str | ManagerClosedError) for r in results), results
+    assert any(isinstance(r, str) for r in results)
+
+
+async def test_a_call_between_two_turns_learns_that_the_manager_is_closed(store: MemoryStore) -> None:
+    """The store lets nobody through after it was closed."""
+    await store.aclose()
+    with pytest.raises(ManagerClosedError, match="was closed while"):
+        await store.read.count("lin")
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
+async def test_opening_that_is_cancelled_leaves_nothing_behind(replica_set_uri: str, database_name: str) -> None:
+    """A cancelled ``async with`` ends the opening and closes what it opened."""
+    before = len(asyncio.all_tasks())
+    for delay in (0.0, 0.005, 0.02):
+        manager = MemoryManager(with_database(replica_set_uri, database_name))
+
+        async def use(manager: MemoryManager = manager) -> None:
+            async with manager:
+                pass
+
+        task = asyncio.create_task(use())
+        await asyncio.sleep(delay)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        await asyncio.sleep(0.05)
+        assert len(asyncio.all_tasks()) == before
+        gc.collect()  # PyMongo leaves the socket of a call that was cancelled to the collector
+
+
+async def test_an_opening_that_ended_in_time_is_closed(replica_set_uri: str, database_name: str) -> None:
+    """Abandoning closes a store that was opened already, and forgives one that failed."""
+    manager = MemoryManager(with_database(replica_set_uri, database_name))
+    await manager.count_user_memories()
+    await manager._opening.abandon()
+    with pytest.raises(ManagerClosedError):
+        await manager.count_user_memories()
+    await MemoryManager("mongodb://localhost/app")._opening.abandon()
