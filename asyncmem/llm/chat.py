@@ -79,6 +79,12 @@ class ChatReply:
     usage: Usage = _ONE_CALL
     message: WireMessage = field(default_factory=dict[str, Any], repr=False)
 
+    def __post_init__(self) -> None:
+        kinds: dict[str, Any] = {"content": str | None, "tool_calls": tuple, "usage": Usage, "message": dict}
+        wrong = [name for name, kind in kinds.items() if not isinstance(getattr(self, name), kind)]
+        if wrong:
+            raise TypeError(f"a ChatReply has {', '.join(wrong)} of another type than its docstring says")
+
     def turn(self) -> WireMessage:
         """The assistant's turn to append: ``message``, or one made from the reply's parts."""
         if self.message:

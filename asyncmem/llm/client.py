@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from pydantic import BaseModel
 
@@ -249,7 +249,10 @@ class LLM:
             grown = None if request.timeout is None else request.timeout + _GRACE
             async with asyncio.timeout(context.left()), self._gates.here(), asyncio.timeout(grown):
                 sent = True
-                return await call(request)
+                answer = cast("object", await call(request))
+            if not isinstance(answer, ChatReply | EmbedReply):
+                raise TypeError(f"the model must give a ChatReply, not a {type(answer).__name__}")  # noqa: TRY301
+            return cast("A", answer)
         except AssertionError:
             raise  # a test double says that it was not to be called
         except CallFailed as failed:

@@ -464,3 +464,24 @@ async def test_nothing_shows_prompts_or_keys() -> None:
     reply = ChatReply(content="canary", message={"content": "canary"}, reasoning="canary", refusal="canary")
     for value in (settings, request, reply, LLM("openai/x", settings)):
         assert "canary" not in repr(value)
+
+
+@pytest.mark.parametrize("answer", [None, "text", {"content": "text"}, 5])
+async def test_a_model_of_ones_own_that_answers_the_wrong_type_is_a_model_error(answer: object) -> None:
+    """Whatever ``complete`` returns instead of a reply comes out as a typed error that names the type."""
+
+    class Odd:
+        name = "odd"
+
+        async def complete(self, request: ChatRequest) -> ChatReply:
+            return answer  # type: ignore[return-value]
+
+    with pytest.raises(ModelError, match=type(answer).__name__):
+        await LLM(Odd(), LLMSettings(retries=0)).complete([{"role": "user", "content": "hi"}])
+
+
+@pytest.mark.parametrize("fields", [{"content": 5}, {"content": b"{}"}, {"tool_calls": None}, {"usage": None}])
+def test_a_reply_of_wrong_types_is_refused_when_made(fields: dict[str, Any]) -> None:
+    """The error names the field."""
+    with pytest.raises(TypeError, match=next(iter(fields))):
+        ChatReply(**fields)
