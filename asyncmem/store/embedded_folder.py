@@ -7,6 +7,7 @@ import os
 import secrets
 import shutil
 import sys
+import threading
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -269,7 +270,7 @@ def _read(file: Path) -> str | None:
 
 
 def _write(file: Path, text: str) -> None:
-    new = file.with_name(f"{file.name}.{os.getpid()}.new")
+    new = file.with_name(f"{file.name}.{os.getpid()}.{threading.get_ident()}.new")
     try:
         fd = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         with os.fdopen(fd, "w", encoding="utf-8") as out:
