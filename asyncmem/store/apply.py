@@ -56,7 +56,7 @@ class Applier:
                     await self._update(scope, operation, seen.get(operation.memory_id), cause, applied)
                 case Delete():
                     await self._delete(scope, operation, seen.get(operation.memory_id), cause, applied)
-                case Clear():
+                case Clear():  # pragma: no branch  there are no others
                     now = self._core.now()
                     for memory in await self._remover.clear(scope.user_id, cause):
                         applied.changes.append(Change("delete", str(memory.memory_id), memory, None, cause, now))
@@ -85,7 +85,8 @@ class Applier:
             return {"memory": update.memory, **topics, **metadata}
 
         reason = ""
-        for expected in (seen, None):  # changed meanwhile: read again and retried once
+        # Changed meanwhile: read again and retried once, on whatever revision is there, so without another conflict.
+        for expected in (seen, None):  # pragma: no branch
             try:
                 before, after = await self._writer.change(scope.user_id, update.memory_id, values, cause, expected)
             except RevisionConflictError:

@@ -8,9 +8,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+import typer
 from typer.testing import CliRunner, Result
 
-from asyncmem.interfaces.commands import app
+from asyncmem.interfaces.cli import main
+from asyncmem.interfaces.commands import app, execute
 from asyncmem.testing import Behaviour, ProviderSimulator
 
 from ..servers import free_port, with_database
@@ -215,3 +217,32 @@ def test_a_missing_extra_is_named() -> None:
         )
         assert done.returncode == 1
         assert message in done.stderr
+
+
+def test_the_entry_point(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """``main`` runs the command of the arguments, and names the extra where it is missing."""
+    monkeypatch.setattr(sys, "argv", ["asyncmem", "--help"])
+    with pytest.raises(SystemExit) as done:
+        main()
+    assert done.value.code == 0
+    assert "demo" in capsys.readouterr().out
+    monkeypatch.delitem(sys.modules, "asyncmem.interfaces.commands")
+    with monkeypatch.context() as patch:
+        patch.setitem(sys.modules, "typer", None)
+        with pytest.raises(SystemExit, match=r"asyncmem\[cli\]"):
+            main()
+    with monkeypatch.context() as patch:
+        patch.setitem(sys.modules, "asyncmem.interfaces.choice", None)
+        with pytest.raises(ModuleNotFoundError):
+            main()
+
+
+def test_an_interrupt_is_exit_code_130() -> None:
+    """Ctrl-C ends a command without a traceback."""
+
+    async def action() -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(typer.Exit) as done:
+        execute(action)
+    assert done.value.exit_code == 130

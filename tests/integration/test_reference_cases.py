@@ -297,4 +297,6 @@ async def test_context_holds_the_newest_that_fit(make: Script) -> None:
         assert lines[1:-1] == [f"- Knows fact number {n}" for n in range(100 - len(lines) + 2, 100)]
         assert 3 <= len(lines) - 2 <= 10
         assert await manager.build_context(user_id="lin", max_tokens=1) == ""
+        with pytest.raises(InvalidQueryError, match="at least 1"):
+            await manager.build_context(user_id="lin", max_tokens=0)
         assert len((await manager.build_context(user_id="lin", max_tokens=10_000)).splitlines()) == 102

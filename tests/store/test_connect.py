@@ -17,6 +17,7 @@ from pymongo.write_concern import WriteConcern
 from asyncmem import (
     AsyncMemError,
     ConfigurationError,
+    EventLoopError,
     ManagerClosedError,
     MemoryManager,
     Settings,
@@ -26,6 +27,7 @@ from asyncmem import (
     StoreUnavailableError,
     UserMemory,
 )
+from asyncmem.store import connect
 
 from ..servers import MongodServer, free_port, running_mongod, with_database
 
@@ -277,6 +279,37 @@ def test_a_loop_that_ended(replica_set_uri: str, database_name: str) -> None:
     first, second = said_in_a_process(code, with_database(replica_set_uri, database_name)).splitlines()
     assert "has ended: make one manager for each event loop" in first
     assert "in the event loop that opened it" in second
+
+
+def test_another_loop_than_the_first(replica_set_uri: str, database_name: str) -> None:
+    """A manager is of the loop that opened it, also while that loop still lives."""
+    manager = MemoryManager(with_database(replica_set_uri, database_name))
+    with asyncio.Runner() as one, asyncio.Runner() as two:
+        one.run(manager.count_user_memories())
+        with pytest.raises(EventLoopError, match="is another one"):
+            two.run(manager.count_user_memories())
+        with pytest.raises(EventLoopError, match="that opened it"):
+            two.run(manager.aclose())
+        one.run(manager.aclose())
+
+
+async def test_an_embedded_server_is_let_go_when_no_client_can_be_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that was started for a client that can't be made is released."""
+    released: list[bool] = []
+
+    class Server:
+        uri = "mongodb://localhost:99999/app"
+
+        async def release(self) -> None:
+            released.append(True)
+
+    async def fake(path: object, *, timeout: object) -> Server:
+        return Server()
+
+    monkeypatch.setattr(connect, "open_embedded", fake)
+    with pytest.raises(ConfigurationError):
+        await works("embedded")
+    assert released == [True]
 
 
 def test_a_client_of_a_loop_that_ended(replica_set_uri: str, database_name: str) -> None:

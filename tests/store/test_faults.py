@@ -4,11 +4,12 @@ import asyncio
 import gc
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from pymongo import AsyncMongoClient
+from pymongo.errors import BulkWriteError
 
 from asyncmem import (
     CaptureResult,
@@ -27,7 +28,8 @@ from asyncmem import (
 from asyncmem.operations import Add, Update
 from asyncmem.store import remover, writer
 from asyncmem.store.archive import Archive
-from asyncmem.store.documents import Row
+from asyncmem.store.core import Core, Gate
+from asyncmem.store.documents import Collections, Row
 from asyncmem.store.remover import Remover
 from asyncmem.store.store import MemoryStore, open_store
 from asyncmem.types import Scope
@@ -417,3 +419,33 @@ async def test_an_opening_that_ended_in_time_is_closed(replica_set_uri: str, dat
     with pytest.raises(ManagerClosedError):
         await manager.count_user_memories()
     await MemoryManager("mongodb://localhost/app")._opening.abandon()
+
+
+class OddCollection:
+    """A collection whose bulk writes fail with these codes."""
+
+    def __init__(self, *codes: int) -> None:
+        self.codes = codes
+
+    async def bulk_write(self, operations: object, ordered: bool) -> None:
+        raise BulkWriteError({"writeErrors": [{"code": code} for code in self.codes]})
+
+
+@pytest.mark.parametrize(("codes", "held"), [((11000,), True), ((11000, 8), False), ((), False)])
+async def test_a_copy_that_somebody_else_wrote_is_a_copy(codes: tuple[int, ...], held: bool) -> None:
+    """Only the refusal of what is there already is no failure."""
+    collections: Any = Collections(memories=None, archive=OddCollection(*codes))  # type: ignore[arg-type]
+    archive = Archive(Core(collections, Settings(), Gate(1)))
+    keep = archive.keep([{"_id": "x", "user_id": "lin"}], "delete", "manual", datetime(2026, 1, 1, tzinfo=UTC))
+    if held:
+        assert await keep == ["x:0:2"]
+    else:
+        with pytest.raises(StoreWriteError):
+            await keep
+
+
+async def test_endless_reverts_end_in_a_retryable_error(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A revert that lost every race says so."""
+    monkeypatch.setattr(writer, "ATTEMPTS", 0)
+    with pytest.raises(StoreTimeoutError, match="try again"):
+        await store.write.revert("lin", "x", 1)

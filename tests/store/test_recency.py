@@ -60,9 +60,11 @@ async def test_a_row_of_other_software_can_be_changed_and_deleted(manager: Memor
     bare = await manager.get_user_memory("1", user_id="lin")
     assert bare is not None
     assert (bare.topics, bare.updated_at, bare.created_at, bare.revision) == ([], None, None, 1)
+    noted = await manager.update_user_memory("1", user_id="lin", feedback="seen")
+    assert (noted.updated_at, noted.revision) == (None, 2)
     memory = await manager.update_user_memory("1", user_id="lin", topics=["new"])
-    assert (memory.topics, memory.revision) == (["new"], 2)
-    assert [c.kind for c in await manager.history("1", user_id="lin")] == ["add", "update"]
+    assert (memory.topics, memory.revision) == (["new"], 3)
+    assert [c.kind for c in await manager.history("1", user_id="lin")] == ["add", "update", "update"]
     assert await manager.delete_user_memory("1", user_id="lin") is True
 
 
@@ -107,6 +109,9 @@ async def test_unknown_methods_and_options_are_refused(manager: MemoryManager) -
     for limit in (True, 1.5, "3"):
         with pytest.raises(InvalidQueryError, match="limit"):
             await manager.search_user_memories(user_id="lin", limit=limit)  # type: ignore[arg-type]
+    for query, message in ((5, "must be a str"), ("x" * 8_001, "8,001 characters")):
+        with pytest.raises(InvalidQueryError, match=message):
+            await manager.search_user_memories(query, user_id="lin")  # type: ignore[arg-type]
     with pytest.raises(InvalidQueryError, match="on_failure"):
         await manager.search_user_memories(user_id="lin", on_failure="ignore")
 
