@@ -11,19 +11,21 @@ from typing import Any, Never, Self, cast
 from pydantic import JsonValue
 
 from .capture import CaptureOptions, Decision, decide, preview, read_messages
-from .cleaning import clean_filter_text, clean_filter_topics, clean_id, clean_limit, clean_revision
-from .context import render_context
-from .errors import ConfigurationError, InvalidIdError, InvalidMemoryError, InvalidQueryError
-from .llm import LLM, ChatModel
+from .cleaning import clean_filter_text, clean_id, clean_limit, clean_revision, clean_text
+from .errors import ConfigurationError, InvalidIdError, InvalidMemoryError
+from .filters import NO_FILTERS, clean_filters
+from .llm import LLM, ChatModel, Embedder
+from .llm.embedder import to_embedder
 from .llm.provider import Completion, Router
-from .search import SearchRequest, Sources, to_plan
+from .operations import Add, Update
+from .retrieval import SHOWN, RetrievalVerbs
+from .search import SearchEngine
 from .settings import LLMSettings, Settings
 from .store.opening import Opening
 from .types import (
     CaptureResult,
     Change,
     ErasureReceipt,
-    MemorySearchResult,
     Message,
     Scope,
     UserMemory,
@@ -31,11 +33,9 @@ from .types import (
 )
 
 DEFAULT_MODEL = "openai/gpt-4o"
-_SHOWN = 500
-"""Newest memories that a capture or a context considers before its token budget cuts them."""
 
 
-class MemoryManager:
+class MemoryManager(RetrievalVerbs):
     """What an application knows about each of its users.
 
     Opened by ``async with`` or by the first call; closed by ``aclose()``. It belongs to the event loop that opened
@@ -47,6 +47,8 @@ class MemoryManager:
         model: a litellm model name, a ``litellm.Router``, a completion function or a ``ChatModel``. By default
             what ``ASYNCMEM_MODEL`` says, else ``"openai/gpt-4o"``.
         llm: how the model is called.
+        embedding_model: what makes vectors for ``semantic`` and ``hybrid`` search: a litellm model name, or an
+            ``Embedder``. Without one memories are stored without vectors, and get them later.
         system_message: replaces the whole capture prompt; may use its placeholders.
         memory_capture_instructions: replaces the part of the capture prompt that says what to capture.
         additional_instructions: stands at the end of the capture prompt.
@@ -68,6 +70,7 @@ class MemoryManager:
         *,
         model: "str | ChatModel | Router | Completion | None" = None,
         llm: LLMSettings | None = None,
+        embedding_model: "str | Embedder | None" = None,
         system_message: str | None = None,
         memory_capture_instructions: str | None = None,
         additional_instructions: str | None = None,
@@ -85,6 +88,8 @@ class MemoryManager:
         self._settings = settings or Settings()
         self._default = None if default_user_id is None else clean_id(default_user_id, "default_user_id")
         self._llm = LLM(model or os.environ.get("ASYNCMEM_MODEL") or DEFAULT_MODEL, llm or LLMSettings())
+        embedder = None if embedding_model is None else to_embedder(embedding_model, llm or LLMSettings())
+        self._search = SearchEngine(self._llm, embedder, self._settings)
         self._options = CaptureOptions(
             add=add_memories,
             update=update_memories,
@@ -140,7 +145,8 @@ class MemoryManager:
             MemoryConflictError: its ``memory_id`` is taken.
         """
         memory, owner = self._owner(memory, user_id)
-        return await (await self._opening.store()).write.add(memory, owner, "manual")
+        store = await self._opening.store()
+        return await store.write.add(memory, owner, "manual", await self._search.vectors([memory.memory]))
 
     async def add_user_memories(self, memories: Sequence[UserMemory], *, user_id: str | None = None) -> list[str]:
         """Store many memories, a thousand a round trip; their ids in order. All are checked before any is written.
@@ -151,7 +157,9 @@ class MemoryManager:
         if not isinstance(cast("object", memories), Iterable):
             raise InvalidMemoryError(f"expected memories in a list, not a {type(memories).__name__}")
         owned = [self._owner(memory, user_id) for memory in memories]
-        return await (await self._opening.store()).write.add_many(owned, "manual")
+        store = await self._opening.store()
+        vectors = await self._search.vectors([memory.memory for memory, _ in owned])
+        return await store.write.add_many(owned, "manual", vectors)
 
     async def get_user_memories(
         self,
@@ -177,7 +185,7 @@ class MemoryManager:
             InvalidQueryError: a filter, the limit or the cursor can't be used.
         """
         scope = clean_scope(self._user(user_id), agent_id, team_id)
-        chosen, count = clean_filter_topics(topics), clean_limit(limit)
+        chosen, count = clean_filters(topics=topics), clean_limit(limit)
         if after is not None and not isinstance(after, UserMemory):
             after = clean_id(after, "after")
         return await (await self._opening.store()).read.page(scope, chosen, count, after)
@@ -197,7 +205,8 @@ class MemoryManager:
         memory_id = clean_id(memory_id, "memory_id")
         memory, owner = self._owner(memory, user_id)
         store = await self._opening.store()
-        await store.write.replace(owner, memory_id, memory, "manual")
+        vectors = await self._search.vectors([memory.memory])
+        await store.write.replace(owner, memory_id, memory, "manual", vectors)
         return memory_id
 
     async def update_user_memory(
@@ -233,7 +242,8 @@ class MemoryManager:
         values = {name: value for name, value in given.items() if value is not ...}
         expected = None if expected_revision is None else clean_revision(expected_revision, "expected_revision")
         store = await self._opening.store()
-        _, after = await store.write.change(owner, memory_id, values, "manual", expected)
+        vectors = await self._search.vectors([] if memory is ... else [clean_text(memory)])
+        _, after = await store.write.change(owner, memory_id, values, "manual", expected, vectors)
         return after
 
     async def delete_user_memory(self, memory_id: str, *, user_id: str | None = None) -> bool:
@@ -360,13 +370,19 @@ class MemoryManager:
         if not messages:
             return CaptureResult()
         store = await self._opening.store()
-        existing = await store.read.last_n(Scope(scope.user_id), (), _SHOWN)
+        existing = await store.read.last_n(Scope(scope.user_id), NO_FILTERS, SHOWN)
         now = self._settings.clock()
         decision: Decision = await decide(self._llm, messages, existing, self._options, now=now, task=task)
         if write:
             seen = {str(m.memory_id): m.revision for m in existing}
+            texts = [clean_text(each.memory) for each in decision.operations if isinstance(each, Add | Update)]
             applied = await store.applier.apply(
-                scope, decision.operations, seen=seen, cause="capture", words=decision.words
+                scope,
+                decision.operations,
+                seen=seen,
+                cause="capture",
+                words=decision.words,
+                vectors=await self._search.vectors(texts),
             )
             changes, skipped = applied.changes, applied.skipped
         else:
@@ -378,65 +394,6 @@ class MemoryManager:
             tier=decision.tier,
             duration=timedelta(seconds=time.monotonic() - began),
         )
-
-    # --------------------------------------------------------------------------------------------- retrieval
-
-    async def search_user_memories(
-        self,
-        query: str | None = None,
-        *,
-        limit: int | None = None,
-        retrieval_method: str = "last_n",
-        user_id: str | None = None,
-        agent_id: str | None = None,
-        team_id: str | None = None,
-        topics: Sequence[str] | None = None,
-        on_failure: str = "raise",
-        **unknown: Never,
-    ) -> MemorySearchResult:
-        """Find memories; an ordered sequence that also says how they were found.
-
-        Args:
-            query: what is looked for; ``last_n`` and ``first_n`` need none.
-            limit: how many at most; ``None``, 0 or negative is all.
-            retrieval_method: ``"last_n"`` (the newest, oldest of them first), ``"first_n"`` (the oldest first) or
-                ``"agentic"`` (a model picks, most relevant first).
-            user_id: whose memories.
-            agent_id: only those that this agent wrote.
-            team_id: only those that this team wrote.
-            topics: only those with any of these topics.
-            on_failure: ``"last_n"`` answers with the newest, marked ``degraded``, when the model's reply can't be
-                read; ``"raise"`` raises.
-
-        Raises:
-            UnknownRetrievalMethodError: there is no such method.
-            InvalidQueryError: the query, the limit or a filter can't be used.
-            ModelError: the model could not be asked; ``StructuredOutputError``: its reply could not be read.
-        """
-        if unknown:
-            raise InvalidQueryError(
-                f"unknown filter {', '.join(map(repr, unknown))}: there are agent_id, team_id and topics"
-            )
-        scope = clean_scope(self._user(user_id), agent_id, team_id)
-        request = SearchRequest(scope, query, clean_limit(limit), clean_filter_topics(topics))
-        plan = to_plan(retrieval_method, request, on_failure)
-        return await plan.run(Sources((await self._opening.store()).read, self._llm))
-
-    async def build_context(self, *, user_id: str | None = None, max_tokens: int = 1000) -> str:
-        """The user's newest memories as a ``<user_memory>`` block for a prompt, newest last; "" if there are none.
-
-        Args:
-            user_id: whose memories.
-            max_tokens: estimated tokens that the block may have.
-
-        Raises:
-            InvalidQueryError: ``max_tokens`` is not a positive int.
-        """
-        if clean_limit(max_tokens) < 1:
-            raise InvalidQueryError("max_tokens must be at least 1")
-        owner = self._user(user_id)
-        store = await self._opening.store()
-        return render_context(await store.read.last_n(Scope(owner), (), min(_SHOWN, max_tokens)), max_tokens)
 
 
 def _check_options(settings: object, llm: object, *texts: object) -> None:

@@ -42,6 +42,9 @@ class Settings(_Frozen):
         open_timeout: how long opening waits for a server.
         concurrency: database calls of one manager at once; more wait in line.
         create_indexes: make our indexes when opening. Switch it off where a database user may not.
+        search_cache: bytes that search may keep in memory: words, times and vectors of the users searched last.
+        context_similarity: the cosine from which a memory counts as relevant to ``build_context(query=...)``. It
+            depends on the embedding model: unrelated sentences have 0.1 to 0.2 with many, 0.7 with some (e5).
 
     Raises:
         ConfigurationError: a setting is unknown or out of range.
@@ -54,6 +57,8 @@ class Settings(_Frozen):
     open_timeout: timedelta = Field(default=timedelta(seconds=10), gt=timedelta(0))
     concurrency: int = Field(default=32, ge=1, le=1000)
     create_indexes: bool = True
+    search_cache: int = Field(default=256 * 2**20, ge=0)
+    context_similarity: float = Field(default=0.25, ge=-1, le=1)
 
 
 class LLMSettings(_Frozen):

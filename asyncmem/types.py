@@ -281,6 +281,8 @@ class MemorySearchResult(Sequence[UserMemory]):
         tier: which step of the ladder answered; ``None`` when no model was asked.
         degraded: the method failed and another one answered, as the caller allowed.
         usage: model calls, tokens and cost.
+        method: the retrieval method that answered.
+        not_embedded: memories that have no vector yet, so that meaning alone could not find them.
     """
 
     memories: list[UserMemory] = field(default_factory=list[UserMemory])
@@ -288,6 +290,8 @@ class MemorySearchResult(Sequence[UserMemory]):
     tier: Tier | None = None
     degraded: bool = False
     usage: Usage = field(default_factory=Usage)
+    method: str = ""
+    not_embedded: int = 0
 
     @overload
     def __getitem__(self, index: int) -> UserMemory: ...

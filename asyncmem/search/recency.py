@@ -11,7 +11,7 @@ class LastN:
 
     async def retrieve(self, request: SearchRequest, sources: Sources) -> MemorySearchResult:
         """Find the newest."""
-        return MemorySearchResult(await sources.read.last_n(request.scope, request.topics, request.limit))
+        return MemorySearchResult(await sources.store.read.last_n(request.scope, request.filters, request.limit))
 
 
 class FirstN:
@@ -21,4 +21,4 @@ class FirstN:
 
     async def retrieve(self, request: SearchRequest, sources: Sources) -> MemorySearchResult:
         """Find the oldest."""
-        return MemorySearchResult(await sources.read.first_n(request.scope, request.topics, request.limit))
+        return MemorySearchResult(await sources.store.read.first_n(request.scope, request.filters, request.limit))

@@ -1,13 +1,37 @@
 """What every retrieval method is: a request in, memories out."""
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
-from ..llm import LLM
-from ..types import MemorySearchResult, Scope
+from ..filters import NO_FILTERS, Filters
+from ..llm import LLM, Embedder
+from ..types import MemorySearchResult, Scope, UserMemory
+from .cache import IndexCache
 
-if TYPE_CHECKING:  # the store is opened, and PyMongo imported, only when a verb needs it
-    from ..store.reader import Reader
+if TYPE_CHECKING:  # the store is opened, and PyMongo and numpy imported, only when a verb needs it
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from ..store.store import MemoryStore
+    from .index import UserIndex
+
+Candidates = Literal["prerank", "chunks"]
+_FETCH = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """Memories by rank.
+
+    Attributes:
+        ids: the best first.
+        scores: one each.
+    """
+
+    ids: list[str]
+    scores: list[float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,31 +42,94 @@ class SearchRequest:
         scope: whose memories, and which agent's and team's of them.
         query: what is looked for; ``None`` where the method needs none.
         limit: how many at most; 0 is all.
-        topics: only memories with any of these.
+        filters: which memories are looked at.
+        candidates: what ``agentic`` shows of more memories than fit: the best of another method, or all in chunks.
+        rerank: a model that puts what was found into its own order; ``None`` leaves it.
+        min_similarity: the cosine from which ``semantic`` finds a memory, and ``hybrid`` one that shares no word.
     """
 
     scope: Scope
     query: str | None = None
     limit: int = 0
-    topics: tuple[str, ...] = ()
+    filters: Filters = NO_FILTERS
+    candidates: Candidates = "prerank"
+    rerank: str | None = None
+    min_similarity: float | None = None
+
+    @property
+    def narrowed(self) -> bool:
+        """Whether only some of the user's memories are looked at."""
+        return bool(self.filters) or self.scope != Scope(self.scope.user_id)
 
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """What a method may draw on."""
+    """What a method may draw on.
 
-    read: "Reader"
+    Attributes:
+        llm: the manager's model.
+        embedder: the manager's embedder, if it has one.
+    """
+
     llm: LLM
+    embedder: Embedder | None
+    store: "MemoryStore" = field(repr=False)
+    cache: IndexCache = field(repr=False)
+
+    async def search(self, method: str, request: SearchRequest) -> MemorySearchResult:
+        """What a method of ours finds: what a retriever of your own may begin with."""
+        from .methods import to_plan  # the registry knows the methods, which know this module
+
+        return await to_plan(method, request, "raise").run(self)
+
+    @asynccontextmanager
+    async def ranking(
+        self, request: SearchRequest, *, again: bool = False
+    ) -> "AsyncGenerator[tuple[UserIndex, NDArray[np.bool_]]]":
+        """The user's index, as the database is now, and which of its slots the request is about.
+
+        Args:
+            request: the search.
+            again: the same search looked at it before: what it saw then is still good.
+        """
+        scan, user_id = self.store.scan, request.scope.user_id
+        ids = await scan.matching(request.scope, request.filters) if request.narrowed else None
+        async with self.cache.current(scan, user_id, check=not again) as index:
+            yield index, index.allowed(scan.now(), ids)
+
+    async def fetch(self, request: SearchRequest, ranked: Ranked) -> MemorySearchResult:
+        """The best of what was ranked, read again: only what the user has now and what passes the filters."""
+        memories: list[UserMemory] = []
+        scores: list[float] = []
+        place = 0
+        while place < len(ranked.ids) and (not request.limit or len(memories) < request.limit):
+            wanted = min(_FETCH, request.limit - len(memories)) if request.limit else _FETCH
+            ids = ranked.ids[place : place + wanted]
+            found = await self.store.read.by_ids(request.scope, request.filters, ids)
+            there = [(found[i], score) for i, score in zip(ids, ranked.scores[place:], strict=False) if i in found]
+            memories += [memory for memory, _ in there]
+            scores += [score for _, score in there]
+            place += len(ids)
+        return MemorySearchResult(memories, scores)
 
 
+@runtime_checkable
 class Retriever(Protocol):
-    """A retrieval method."""
+    """A retrieval method; one of your own is passed as ``retrieval_method=``.
+
+    What it returns is read again by id: only memories that the user has, and that pass the filters, are shown.
+    """
 
     @property
     def needs_query(self) -> bool:
         """Whether a blank query is an error."""
         ...
 
-    async def retrieve(self, request: SearchRequest, sources: Sources) -> MemorySearchResult:
-        """Find memories."""
+    async def retrieve(self, request: SearchRequest, sources: Sources) -> MemorySearchResult | Sequence[UserMemory]:
+        """Find memories, in the order in which they are to be shown."""
         ...
+
+
+def without_limit(request: SearchRequest, limit: int = 0) -> SearchRequest:
+    """The same search with another limit and no second model."""
+    return replace(request, limit=limit, rerank=None)

@@ -9,7 +9,7 @@ from ..operations import Add, Clear, Delete, Operation, Update
 from ..types import Change, Scope, Skipped, UserMemory
 from .core import Core
 from .remover import Remover
-from .rows import to_memory, to_row
+from .rows import NO_VECTORS, Vectors, to_memory, to_row
 from .writer import Writer
 
 
@@ -37,6 +37,7 @@ class Applier:
         seen: Mapping[str, int],
         cause: str,
         words: str | None,
+        vectors: Vectors = NO_VECTORS,
     ) -> Applied:
         """Apply operations in order.
 
@@ -46,14 +47,15 @@ class Applier:
             seen: revision of each memory that the decision was made on.
             cause: what the changes record as their cause.
             words: what was said, recorded as ``input`` where an operation brings no evidence of its own.
+            vectors: those of the operations' texts, as far as they are known.
         """
         applied = Applied()
         for operation in operations:
             match operation:
                 case Add():
-                    await self._add(scope, operation, cause, words, applied)
+                    await self._add(scope, operation, cause, words, applied, vectors)
                 case Update():
-                    await self._update(scope, operation, seen.get(operation.memory_id), cause, applied)
+                    await self._update(scope, operation, seen.get(operation.memory_id), cause, applied, vectors)
                 case Delete():
                     await self._delete(scope, operation, seen.get(operation.memory_id), cause, applied)
                 case Clear():  # pragma: no branch  there are no others
@@ -62,7 +64,9 @@ class Applier:
                         applied.changes.append(Change("delete", str(memory.memory_id), memory, None, cause, now))
         return applied
 
-    async def _add(self, scope: Scope, add: Add, cause: str, words: str | None, applied: Applied) -> None:
+    async def _add(
+        self, scope: Scope, add: Add, cause: str, words: str | None, applied: Applied, vectors: Vectors
+    ) -> None:
         memory = UserMemory(
             memory=add.memory,
             topics=list(add.topics),
@@ -71,14 +75,16 @@ class Applier:
             input=(add.evidence or words or "")[:MAX_INPUT] or None,
             metadata={"suspect": True} if add.suspect else {},
         )
-        row = to_row(memory, scope.user_id, self._core.now(), cause)
+        row = to_row(memory, scope.user_id, self._core.now(), cause, vectors)
         memory_id = await self._writer.insert(row)
         if memory_id == row["_id"]:
             applied.changes.append(Change("add", memory_id, None, to_memory(row), cause, row["at"]))
         else:
             applied.skipped.append(Skipped("add", "an existing memory says the same", add.memory, memory_id))
 
-    async def _update(self, scope: Scope, update: Update, seen: int | None, cause: str, applied: Applied) -> None:
+    async def _update(
+        self, scope: Scope, update: Update, seen: int | None, cause: str, applied: Applied, vectors: Vectors
+    ) -> None:
         def values(before: UserMemory) -> dict[str, object]:
             topics = {} if update.topics is None else {"topics": list(update.topics)}
             metadata = {"metadata": {**before.metadata, "suspect": True}} if update.suspect else {}
@@ -88,7 +94,9 @@ class Applier:
         # Changed meanwhile: read again and retried once, on whatever revision is there, so without another conflict.
         for expected in (seen, None):  # pragma: no branch
             try:
-                before, after = await self._writer.change(scope.user_id, update.memory_id, values, cause, expected)
+                before, after = await self._writer.change(
+                    scope.user_id, update.memory_id, values, cause, expected, vectors
+                )
             except RevisionConflictError:
                 continue
             except MemoryNotFoundError:

@@ -14,7 +14,7 @@ from pymongo.errors import BulkWriteError
 
 from .core import Core, pages
 from .documents import Row
-from .rows import state_of
+from .rows import lasting, state_of
 
 _DUPLICATE = 11000
 
@@ -50,7 +50,7 @@ class Archive:
             "kind": kind,
             "cause": cause,
             "at": at or now,
-            "row": kept,
+            "row": lasting(kept),
             "expire_at": now + self._core.settings.retention,
         }
 

@@ -28,7 +28,9 @@ class StoredMemory(BaseModel):
     """Fields of a memory's document. Empty ones are left out; ``_id`` is the memory's id.
 
     ``key`` identifies what it says (``operations.identity``); ``seq`` orders equal times by insertion; ``kind``,
-    ``cause`` and ``at`` tell of the change that made this revision; ``history`` holds earlier revisions.
+    ``cause`` and ``at`` tell of the change that made this revision; ``history`` holds earlier revisions. For search:
+    ``tokens`` are those of text and topics under a scheme, ``stamp`` is another at every write of the row, and
+    ``vector`` is the text's embedding with its model's name and its length.
     """
 
     user_id: str
@@ -50,6 +52,9 @@ class StoredMemory(BaseModel):
     cause: str = "manual"
     at: datetime | None = None
     history: list[Row] = Field(default_factory=list[Row])
+    tokens: Row | None = None
+    stamp: int | None = None
+    vector: Row | None = None
 
 
 class StoredArchive(BaseModel):
@@ -66,7 +71,7 @@ class StoredArchive(BaseModel):
 
 
 MEMORY_INDEXES = [
-    IndexModel([("user_id", ASCENDING), *NEWEST_FIRST], name="recent"),
+    IndexModel([("user_id", ASCENDING), *NEWEST_FIRST, ("stamp", ASCENDING)], name="recent"),
     IndexModel([("user_id", ASCENDING), ("topics", ASCENDING), *NEWEST_FIRST], name="topic"),
     IndexModel(
         [("user_id", ASCENDING), ("key", ASCENDING)],

@@ -1,13 +1,14 @@
 """Filters, sort orders and cursors as MongoDB understands them (pure)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
+from ..filters import NO_FILTERS, Filters, Range
 from ..types import Scope
 from .documents import Row
 
-HIDDEN = {"history": 0, "key": 0, "seq": 0, "kind": 0, "cause": 0, "at": 0}
+HIDDEN = {"history": 0, "key": 0, "seq": 0, "kind": 0, "cause": 0, "at": 0, "tokens": 0, "stamp": 0, "vector": 0}
 """Left out when memories are read: what a ``UserMemory`` has no field for."""
 
 
@@ -16,15 +17,30 @@ def alive(now: datetime) -> Row:
     return {"expires_at": {"$not": {"$lte": now}}}
 
 
-def scoped(scope: Scope, now: datetime, topics: Sequence[str] = ()) -> Row:
-    """One user's living memories, by agent, team and any of the topics where given."""
+def scoped(scope: Scope, now: datetime, filters: Filters = NO_FILTERS) -> Row:
+    """One user's living memories, by agent, team and filters where given."""
     query: Row = {"user_id": scope.user_id, **alive(now)}
     if scope.agent_id is not None:
         query["agent_id"] = scope.agent_id
     if scope.team_id is not None:
         query["team_id"] = scope.team_id
-    if topics:
-        query["topics"] = {"$in": list(topics)}
+    return query | _narrowed(filters)
+
+
+def _narrowed(filters: Filters) -> Row:
+    query: Row = {}
+    if filters.topics:
+        query["topics"] = {"$in": list(filters.topics)}
+    if filters.topics_all:
+        query.setdefault("topics", {})["$all"] = list(filters.topics_all)
+    for field in ("created", "updated"):
+        after, before = getattr(filters, f"{field}_after"), getattr(filters, f"{field}_before")
+        bounds = {name: value for name, value in (("$gte", after), ("$lt", before)) if value is not None}
+        if bounds:
+            query[f"{field}_at"] = bounds
+    for key, wanted in filters.metadata:
+        bounds = {f"${name}": v for name, v in wanted.bounds.items()} if isinstance(wanted, Range) else {"$eq": wanted}
+        query[f"metadata.{key}"] = bounds
     return query
 
 

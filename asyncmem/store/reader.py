@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from ..errors import InvalidQueryError, MemoryNotFoundError
+from ..filters import Filters
 from ..types import Change, Scope, UserMemory
 from . import queries
 from .archive import Archive, last_deleted, timeline
@@ -32,10 +33,10 @@ class Reader:
         return None if row is None else to_memory(row)
 
     async def page(
-        self, scope: Scope, topics: Sequence[str], limit: int, after: UserMemory | str | None
+        self, scope: Scope, filters: Filters, limit: int, after: UserMemory | str | None
     ) -> list[UserMemory]:
         """Memories, oldest update first, from behind ``after``."""
-        query = queries.scoped(scope, self._core.now(), topics)
+        query = queries.scoped(scope, self._core.now(), filters)
         if after is not None:
             query = queries.after_row(query, await self._cursor_row(scope.user_id, after))
         async with self._core.calling():
@@ -57,28 +58,34 @@ class Reader:
             row = departed["row"]
         return row if isinstance(after, str) else {**row, "updated_at": after.updated_at}
 
-    async def last_n(self, scope: Scope, topics: Sequence[str], limit: int) -> list[UserMemory]:
+    async def last_n(self, scope: Scope, filters: Filters, limit: int) -> list[UserMemory]:
         """The newest, oldest of them first. Rows without a time count as oldest."""
         async with self._core.calling():
-            query = queries.scoped(scope, self._core.now(), topics)
+            query = queries.scoped(scope, self._core.now(), filters)
             cursor = self._memories.find(query, queries.HIDDEN).sort(NEWEST_FIRST).limit(limit)
             memories = await as_memories(cursor)
         memories.reverse()
         return memories
 
-    async def first_n(self, scope: Scope, topics: Sequence[str], limit: int) -> list[UserMemory]:
+    async def first_n(self, scope: Scope, filters: Filters, limit: int) -> list[UserMemory]:
         """The oldest, oldest first. Rows without a time come last."""
-        query = queries.scoped(scope, self._core.now(), topics)
+        query = queries.scoped(scope, self._core.now(), filters)
         async with self._core.calling():
-            timed = {**query, "updated_at": {"$ne": None}}
+            timed = {**query, "updated_at": query.get("updated_at", {"$ne": None})}
             memories = await as_memories(self._memories.find(timed, queries.HIDDEN).sort(OLDEST_FIRST).limit(limit))
-            if not limit or len(memories) < limit:
+            if "updated_at" not in query and (not limit or len(memories) < limit):
                 room = limit - len(memories) if limit else 0
                 untimed = {**query, "updated_at": None}
                 memories += await as_memories(
                     self._memories.find(untimed, queries.HIDDEN).sort(OLDEST_FIRST).limit(room)
                 )
         return memories
+
+    async def by_ids(self, scope: Scope, filters: Filters, ids: Sequence[str]) -> dict[str, UserMemory]:
+        """Those of these memories that the user has now and that pass the filters, by id."""
+        query = queries.scoped(scope, self._core.now(), filters) | {"_id": {"$in": list(ids)}}
+        async with self._core.calling():
+            return {str(m.memory_id): m for m in await as_memories(self._memories.find(query, queries.HIDDEN))}
 
     async def count(self, user_id: str) -> int:
         """How many living memories a user has."""

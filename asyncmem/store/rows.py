@@ -1,5 +1,6 @@
 """Memories to rows and back, and the steps from one revision to the next (pure)."""
 
+import random
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
@@ -8,6 +9,7 @@ from typing import Any
 from bson import ObjectId
 
 from ..operations import identity
+from ..tokens import SCHEME, tokenize
 from ..types import Change, ChangeKind, UserMemory
 from .documents import Row
 
@@ -16,6 +18,11 @@ VALUE = ("memory", "topics", *_OPTIONAL)
 """What a caller decides about a memory."""
 STATE = (*VALUE, "updated_at", "revision", "kind", "cause", "at")
 """What a history entry keeps of a revision. The rest never changes."""
+DERIVED = ("tokens", "stamp", "vector")
+"""What search reads; made anew from the rest, so neither history nor archive keeps it."""
+Vectors = Mapping[str, Row]
+"""Vectors of texts, as they are stored, by the text."""
+NO_VECTORS: Vectors = {}
 _last_seq = 0
 
 
@@ -26,7 +33,24 @@ def next_seq() -> int:
     return _last_seq
 
 
-def to_row(memory: UserMemory, user_id: str, now: datetime, cause: str) -> Row:
+def next_stamp() -> int:
+    """Marks one state of one row, by chance alone: the stamps of 500,000 rows add up within 64 bits."""
+    return random.getrandbits(44) + 1
+
+
+def _searchable(text: str, topics: Iterable[str], vector: Row | None) -> Row:
+    """What search reads of a row."""
+    words = " ".join(token for part in (text, *topics) for token in tokenize(part))
+    row: Row = {"tokens": {"scheme": SCHEME, "words": words}, "stamp": next_stamp()}
+    return row | ({"vector": vector} if vector else {})
+
+
+def lasting(row: Mapping[str, Any]) -> Row:
+    """The row without what is made from the rest of it."""
+    return {name: value for name, value in row.items() if name not in DERIVED}
+
+
+def to_row(memory: UserMemory, user_id: str, now: datetime, cause: str, vectors: Vectors = NO_VECTORS) -> Row:
     """A new memory's row, validated anew since ``model_construct`` and mutable fields can hold anything."""
     valid = UserMemory.model_validate(dict(memory.__dict__))
     updated_at = valid.updated_at or now
@@ -44,7 +68,7 @@ def to_row(memory: UserMemory, user_id: str, now: datetime, cause: str) -> Row:
         "cause": cause,
         "at": now,
     }
-    return row | _given(valid)
+    return row | _given(valid) | _searchable(valid.memory, valid.topics, vectors.get(valid.memory))
 
 
 def _given(memory: UserMemory) -> Row:
@@ -82,17 +106,26 @@ def to_memory(row: Mapping[str, Any]) -> UserMemory:
     )
 
 
-def revised(row: Row, values: Mapping[str, Any], now: datetime, cause: str, kind: ChangeKind = "update") -> Row | None:
+def revised(
+    row: Row,
+    values: Mapping[str, Any],
+    now: datetime,
+    cause: str,
+    kind: ChangeKind = "update",
+    vectors: Vectors = NO_VECTORS,
+) -> Row | None:
     """The row of the next revision, or ``None`` when ``values`` change nothing.
 
-    ``updated_at`` moves with text and topics only, unless ``values`` name it. The identity follows the text.
+    ``updated_at`` moves with text and topics only, unless ``values`` name it. Identity and vector follow the text.
     """
     before = to_memory(row)
     after = UserMemory.model_validate({**before.__dict__, **values})
     if after == before:
         return None
     new: Row = {name: row[name] for name in ("_id", "user_id", "created_at", "seq", "history") if name in row}
+    vector = vectors.get(after.memory) or (row.get("vector") if after.memory == before.memory else None)
     new |= {"memory": after.memory, "topics": after.topics, **_given(after)}
+    new |= _searchable(after.memory, after.topics, vector)
     said = (after.memory, after.topics) != (before.memory, before.topics)
     moment = now if said and "updated_at" not in values else after.updated_at
     if moment is not None:
@@ -109,7 +142,7 @@ def state_of(row: Mapping[str, Any]) -> Row:
 def update_of(old: Mapping[str, Any], new: Row, limit: int) -> Row:
     """The MongoDB update that takes ``old`` to ``new`` and keeps ``old`` as the newest history entry."""
     fields = {name: value for name, value in new.items() if name not in ("_id", "user_id", "history")}
-    gone = {name: "" for name in STATE if name in old and name not in new}
+    gone = {name: "" for name in (*STATE, "vector") if name in old and name not in new}
     update: Row = {"$set": fields, "$push": {"history": {"$each": [state_of(old)], "$slice": -limit}}}
     return update | ({"$unset": gone} if gone else {})
 

@@ -12,7 +12,9 @@ from .core import Core, Gate
 from .documents import bind
 from .reader import Reader
 from .remover import Remover
+from .scanner import Scanner
 from .translate import translated
+from .vectors import VectorShelf
 from .writer import Writer
 
 
@@ -25,6 +27,8 @@ class MemoryStore:
     remove: Remover
     archive: Archive
     applier: Applier
+    scan: Scanner
+    vectors: VectorShelf
     capabilities: Capabilities
     _connection: Connection = field(repr=False)
     _gate: Gate = field(repr=False)
@@ -57,4 +61,15 @@ async def open_store(db: object, settings: Settings) -> MemoryStore:
     writer = Writer(core, reader, archive)
     remover = Remover(core, reader, archive)
     applier = Applier(core, writer, remover)
-    return MemoryStore(reader, writer, remover, archive, applier, connection.capabilities, connection, core.gate)
+    return MemoryStore(
+        read=reader,
+        write=writer,
+        remove=remover,
+        archive=archive,
+        applier=applier,
+        scan=Scanner(core),
+        vectors=VectorShelf(core),
+        capabilities=connection.capabilities,
+        _connection=connection,
+        _gate=core.gate,
+    )

@@ -21,7 +21,7 @@ from .archive import Archive, last_deleted, timeline
 from .core import ATTEMPTS, PAGE, Core, breathe
 from .documents import Row
 from .reader import Reader, unknown
-from .rows import VALUE, aware, next_seq, revised, to_memory, to_row, update_of
+from .rows import NO_VECTORS, VALUE, Vectors, aware, next_seq, next_stamp, revised, to_memory, to_row, update_of
 
 BATCH = 1000
 """Rows that one round trip of a batch carries."""
@@ -38,9 +38,9 @@ class Writer:
 
     # ------------------------------------------------------------------------------------------------ adding
 
-    async def add(self, memory: UserMemory, user_id: str, cause: str) -> str:
+    async def add(self, memory: UserMemory, user_id: str, cause: str, vectors: Vectors = NO_VECTORS) -> str:
         """Insert, or fold into the memory that says the same; the id either way."""
-        return await self.insert(to_row(memory, user_id, self._core.now(), cause))
+        return await self.insert(to_row(memory, user_id, self._core.now(), cause, vectors))
 
     async def insert(self, row: Row) -> str:
         """Insert a row, or fold it into the one that says the same; the id either way."""
@@ -79,11 +79,14 @@ class Writer:
             return old["_id"] if await self._swap(old, new) else None
         async with self._core.calling():
             result = await self._memories.update_one(
-                {"_id": old["_id"], "user_id": old["user_id"], "key": old["key"]}, {"$max": {"updated_at": moment}}
+                {"_id": old["_id"], "user_id": old["user_id"], "key": old["key"]},
+                {"$max": {"updated_at": moment}, "$set": {"stamp": next_stamp()}},
             )
         return old["_id"] if result.matched_count else None
 
-    async def add_many(self, owned: Sequence[tuple[UserMemory, str]], cause: str) -> list[str]:
+    async def add_many(
+        self, owned: Sequence[tuple[UserMemory, str]], cause: str, vectors: Vectors = NO_VECTORS
+    ) -> list[str]:
         """Insert many in few round trips; the ids in order.
 
         Raises:
@@ -92,7 +95,7 @@ class Writer:
         now = self._core.now()
         rows: list[Row] = []
         for index, (memory, user_id) in enumerate(owned):  # everything is checked before anything is written
-            rows.append(to_row(memory, user_id, now, cause))
+            rows.append(to_row(memory, user_id, now, cause, vectors))
             if index % PAGE == PAGE - 1:
                 await breathe()
         ids: list[str | None] = [None] * len(rows)
@@ -145,6 +148,7 @@ class Writer:
         values: Mapping[str, Any] | Callable[[UserMemory], Mapping[str, Any]],
         cause: str,
         expected: int | None = None,
+        vectors: Vectors = NO_VECTORS,
     ) -> tuple[UserMemory, UserMemory]:
         """Give a memory new values, or what a function makes of it; the memory before and after, equal if unchanged.
 
@@ -161,21 +165,24 @@ class Writer:
             if expected is not None and before.revision != expected:
                 raise stale(before, expected)
             given = values(before) if callable(values) else values
-            new = revised(old, given, self._core.now(), cause)
+            new = revised(old, given, self._core.now(), cause, vectors=vectors)
             if new is None:
                 return before, before
             if await self._swap(old, new):
                 return before, to_memory(new)
         raise contended()
 
-    async def replace(self, user_id: str, memory_id: str, memory: UserMemory, cause: str) -> None:
+    async def replace(
+        self, user_id: str, memory_id: str, memory: UserMemory, cause: str, vectors: Vectors = NO_VECTORS
+    ) -> None:
         """Give a memory another whole value; its times and revision are the store's.
 
         Raises:
             MemoryNotFoundError: the user has no such memory.
             MemoryConflictError: another memory of the user says the same.
         """
-        await self.change(user_id, memory_id, {name: getattr(memory, name) for name in VALUE}, cause)
+        values = {name: getattr(memory, name) for name in VALUE}
+        await self.change(user_id, memory_id, values, cause, vectors=vectors)
 
     async def _swap(self, old: Row, new: Row) -> bool:
         """Replace one revision by the next, if it still is there."""

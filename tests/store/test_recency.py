@@ -100,7 +100,7 @@ async def test_result_is_a_sequence(manager: MemoryManager) -> None:
 
 async def test_unknown_methods_and_options_are_refused(manager: MemoryManager) -> None:
     """The error names what there is."""
-    with pytest.raises(UnknownRetrievalMethodError, match="last_n, first_n, agentic"):
+    with pytest.raises(UnknownRetrievalMethodError, match="last_n, first_n, keyword, semantic, hybrid, agentic"):
         await manager.search_user_memories(user_id="lin", retrieval_method="fuzzy")
     with pytest.raises(UnknownRetrievalMethodError):
         await manager.search_user_memories(user_id="lin", retrieval_method=None)  # type: ignore[arg-type]
