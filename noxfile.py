@@ -142,6 +142,15 @@ def bench(session: nox.Session) -> None:
 
 
 @nox.session
+def quality(session: nox.Session) -> None:
+    """Measure capture on 60 conversations, with your model or a small local one; `-- --write` keeps the figures."""
+    session.install("--quiet", "--constraint", LOCK, f"{wheel(session)}[demo]")
+    local = ("python", "benchmarks/local_model.py", "run", "--unless-configured", "--")
+    chosen = [] if "--model" in session.posargs else local
+    session.run(*chosen, "python", "benchmarks/capture_quality.py", *session.posargs)
+
+
+@nox.session
 def fuzz(session: nox.Session) -> None:
     """The property tests, with many more examples."""
     install_locked(session)

@@ -177,8 +177,9 @@ async def decide(
         task=task,
     )
     reply = await llm.structured(prompt, plan_model(options.enabled), max_tokens=REPLY_TOKENS)
-    heard = [message.content for message in messages if message.role != "user"]
-    judged = judge_plan(reply.value, shown=shown, existing=existing, said=said, enabled=options.enabled, heard=heard)
+    judged = judge_plan(
+        reply.value, shown=shown, existing=existing, messages=messages, enabled=options.enabled, now=now
+    )
     return Decision(judged.operations, judged.skipped, reply.usage, reply.tier, "\n".join(said))
 
 

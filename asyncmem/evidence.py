@@ -2,65 +2,163 @@
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 
+from .answers import Turn, sentences_of
+from .claims import denies, is_averse, is_negated, unsaid_name, unsaid_negation
+from .numbers import Said, said_numbers, unsaid_number, without_dates
 from .operations import fold
+from .wording import common, content, is_wide, scripts, share, tokens
+
+UNSAID = "the user's words don't say it"
+NO_NEWS = "nothing that was said is new in it"
+FOREIGN = "it is in another script than the user's words"
+NUMBER = "it holds a number or date that nobody said"
+NAME = "it holds a name that nobody said"
+NEGATED = "the user's words negate it"
+NOT_NEGATED = "the user's words don't negate it"
 
 _ELISION = re.compile(r"\s*(?:\.\.\.|…)\s*")
-_SENTENCE = re.compile(r"[^.!?。！？\n]+[.!?。！？]*")
-_WIDE_LETTERS = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af"
-"""Scripts that are written without spaces, or (Korean) whose words take endings that a prefix doesn't show."""
-_WORD = re.compile(rf"[{_WIDE_LETTERS}]+|\w+")
-_WIDE = re.compile(f"[{_WIDE_LETTERS}]")
 _NEAR = 0.75
 """Share of the claimed words that the user must have said for evidence that was not copied exactly."""
 _CARRIES = 0.6
 """Share of a memory's words that the user must have said to stand for missing evidence."""
+_SAME = 0.6
+"""Share of a known text's words that a text without any new word must have, to say the same."""
+_LEAST = 0.25
+"""Share of a new memory's words that must stand around its evidence."""
 
 
-def find_evidence(claimed: str, memory: str, said: Sequence[str], known: str = "") -> str | None:
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What a memory rests on.
+
+    Attributes:
+        words: the user's words; ``None`` where none were asked for.
+        sources: indexes of the messages that hold them.
+    """
+
+    words: str | None
+    sources: tuple[int, ...] = ()
+
+
+def find_evidence(claimed: str, memory: str, turns: Sequence[Turn], known: str = "") -> Evidence | None:
     """The user's words that a memory rests on, or ``None`` when there are none.
 
     Words that stand in what the user said, case, white space, quotes and Unicode form apart, are taken as they are.
-    Missing or inexactly copied ones are replaced by the sentence that carries the memory best, if one clearly does.
-    Words that the user did not say are no evidence.
+    Missing or inexactly copied ones are replaced by the sentence that carries the memory best, if one clearly does;
+    words of a question by the answer to it. Words that nobody said are no evidence.
 
     Args:
         claimed: what the model says the memory rests on.
         memory: the text to be written.
-        said: what the user said, message by message.
+        turns: what the user said.
         known: the text that is there already, where the memory updates one; it needs no evidence.
     """
     if claimed.strip():
-        if any(_is_in(claimed, words) for words in said):
-            return claimed.strip()
-        if max((_share(claimed, words) for words in said), default=0.0) < _NEAR:
+        quoted = _quoted(claimed, turns)
+        if quoted:
+            return Evidence(claimed.strip(), quoted)
+        answer = next((t for t in turns if t.assents and _is_in(claimed, t.question)), None)
+        if answer is not None:
+            return Evidence(answer.text, (answer.index,))
+        if max((share(claimed, turn.text) for turn in turns), default=0.0) < _NEAR:
             return None
-    return _best_sentence(memory, said, known)
+    return _best_sentence(memory, turns, known)
 
 
-def new_words(text: str, known: str) -> set[str]:
-    """The words and numbers of a text that are not in ``known``."""
-    return _tokens(text) - _tokens(known)
+def find_sources(claimed: str, turns: Sequence[Turn]) -> Evidence:
+    """What a model claims, unchecked, with the messages that hold it if there are any."""
+    return Evidence(claimed.strip() or None, _quoted(claimed, turns))
 
 
-def any_heard(words: set[str], heard: Sequence[str]) -> bool:
-    """Whether any of the words was said, endings apart; true where only numbers or another script are to compare."""
-    there = {token for text in heard for token in _tokens(text)}
-    compared = {word for word in words if not any(c.isdigit() for c in word)}
-    if not compared or any(map(_WIDE.match, compared)) != any(map(_WIDE.match, there)):
-        return True
-    return any(_alike(word, other) for word in compared for other in there)
+def says_the_same(text: str, known: str) -> bool:
+    """Whether a text only repeats a known one: no word that carries a fact is new, and few are missing.
+
+    Texts that differ in a number or in a negation never say the same; a number in words is the same number.
+    """
+    words, there = content(text), content(known)
+    common_words = common(words, there) | _counted(words, known)
+    return (
+        common_words == words
+        and len(common(there, words) | _counted(there, text)) >= _SAME * len(there)
+        and is_negated(text) == is_negated(known)
+    )
 
 
-def share_words(one: str, other: str) -> bool:
-    """Whether the texts have a word in common, its ending apart; texts without words have all in common."""
-    words, others = _tokens(one), _tokens(other)
-    return not words or not others or any(_alike(word, other, 4) for word in words for other in others)
+def objection(
+    evidence: Evidence, memory: str, turns: Sequence[Turn], known: str = "", names: Sequence[str] = ()
+) -> str | None:
+    """Why the evidence doesn't carry the memory, or ``None`` when it does.
+
+    Some of what the memory says anew must stand in the evidence or in the user's words around it, or in a question
+    that they answer. Its numbers, names and negations must have been said; dates may be counted from a day.
+
+    Args:
+        evidence: what ``find_evidence`` gave.
+        memory: the text to be written.
+        turns: what the user said.
+        known: the text that it replaces.
+        names: texts whose names are known of the user: "she" may be one of them.
+    """
+    resting = [turn for turn in turns if turn.index in evidence.sources]
+    around = " ".join(_around(str(evidence.words), turn.text) for turn in resting)
+    asked = " ".join(turn.question for turn in resting)
+    heard = [text for turn in turns for text in (turn.text, turn.question)]
+    said = Said(said_numbers("\n".join((*heard, known))), tuple(turn.day for turn in turns))
+    reason = _carried(memory, known, around, asked, assents=any(turn.assents for turn in resting))
+    if reason is not None:
+        return reason
+    if unsaid_number(memory, said) is not None:
+        return NUMBER
+    if known and not scripts(memory) & scripts(around):
+        return None
+    if unsaid_name(memory, (*heard, known, *names)) is not None:
+        return NAME
+    if unsaid_negation(memory, known, (around, asked)):
+        return NOT_NEGATED
+    return NEGATED if denies(memory, around) else None
 
 
-def coverage(memory: str, text: str) -> float:
-    """Which share of a memory's words stands in the text, their endings apart."""
-    return _share(memory, text)
+def _carried(memory: str, known: str, around: str, asked: str, *, assents: bool) -> str | None:
+    news = content(without_dates(memory)) - content(known)
+    if not news and known:
+        return NO_NEWS
+    own = common(news, tokens(around)) | _counted(news, around)
+    heard = own | common(news, tokens(asked)) | _counted(news, asked)
+    if not own and not (assents and heard):
+        if scripts(memory) & scripts(around):
+            return NO_NEWS if known else UNSAID
+        return None if known else FOREIGN  # what is known may be in another script, where words can't be compared
+    if not own and is_negated(around) and not is_averse(memory):
+        return NEGATED
+    return None if known or len(heard) >= _LEAST * len(news) else UNSAID
+
+
+def _counted(words: set[str], text: str) -> set[str]:
+    """Those of the words that are numbers which the text says in another way."""
+    said = said_numbers(text)
+    return {word for word in words if said_numbers(word) & said}
+
+
+def _around(words: str, text: str) -> str:
+    """The sentences of the text that the words stand in, and those beside them."""
+    sentences = sentences_of(text)
+    parts = [fold(part) for part in _ELISION.split(words) if fold(part)]
+    holding = [i for i, s in enumerate(sentences) if any(p in fold(s) or fold(s) in p for p in parts if fold(s))]
+    if not holding:
+        return text
+    return " ".join(s for i, s in enumerate(sentences) if any(abs(i - j) <= 1 for j in holding))
+
+
+def _quoted(claimed: str, turns: Sequence[Turn]) -> tuple[int, ...]:
+    """The first turn that holds all of the words, or those that hold them together."""
+    whole = next((turn for turn in turns if _is_in(claimed, turn.text)), None)
+    if whole is not None:
+        return (whole.index,)
+    parts = [part for part in _ELISION.split(claimed) if part.strip()]
+    found = [next((turn.index for turn in turns if _is_in(part, turn.text)), None) for part in parts]
+    return tuple(sorted({i for i in found if i is not None})) if parts and None not in found else ()
 
 
 def _is_in(claimed: str, words: str) -> bool:
@@ -73,39 +171,10 @@ def _bounded(part: str, folded: str) -> bool:
     """Whether the part stands in the text as whole words; scripts without spaces have none."""
     if not part:
         return False
-    return part in folded if _WIDE.search(part) else f" {part} " in folded
+    return part in folded if is_wide(part) else f" {part} " in folded
 
 
-def _best_sentence(memory: str, said: Sequence[str], known: str) -> str | None:
-    sentences = [match[0].strip() for words in said for match in _SENTENCE.finditer(words)]
-    scored = [(_share(memory, sentence, known), sentence) for sentence in sentences if sentence]
-    best = max(scored, key=lambda pair: pair[0], default=(0.0, ""))
-    return best[1] if best[0] >= _CARRIES else None
-
-
-def _share(text: str, words: str, known: str = "") -> float:
-    """Which share of the text's words stands in ``words``; those in ``known`` don't count either way."""
-    wanted = _tokens(text) - _tokens(known)
-    if not wanted:
-        return 0.0
-    there = _tokens(words)
-    return sum(any(_alike(token, other) for other in there) for token in wanted) / len(wanted)
-
-
-def _tokens(text: str) -> set[str]:
-    tokens: set[str] = set()
-    for word in _WORD.findall(fold(text)):
-        if _WIDE.match(word):
-            tokens |= {word[i : i + 2] for i in range(max(1, len(word) - 1))}
-        elif len(word) > 2 or any(c.isdigit() for c in word):
-            tokens.add(word)
-    return tokens
-
-
-def _alike(token: str, other: str, least: int = 3) -> bool:
-    """The same word but for its ending: at least so many letters stay; numbers must be equal."""
-    if token == other or any(c.isdigit() for c in token):
-        return token == other
-    shortest = min(len(token), len(other))
-    stem = max(min(least, shortest), shortest - 2)
-    return token[:stem] == other[:stem]
+def _best_sentence(memory: str, turns: Sequence[Turn], known: str) -> Evidence | None:
+    scored = [(share(memory, s, known), -i, s, turn) for turn in turns for i, s in enumerate(sentences_of(turn.text))]
+    best = max(scored, key=lambda found: found[:2], default=None)
+    return Evidence(best[2], (best[3].index,)) if best is not None and best[0] >= _CARRIES else None

@@ -3,16 +3,23 @@
 import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Literal
 
+from .answers import Turn, user_turns
 from .cleaning import MAX_TEXT, MAX_TOPIC, MAX_TOPICS, clean_text
 from .errors import InvalidMemoryError
-from .evidence import any_heard, coverage, find_evidence, new_words, share_words
+from .evidence import UNSAID, Evidence, find_evidence, find_sources, objection, says_the_same
+from .forgetting import wishes_to_forget
 from .operations import Add, Clear, Delete, Operation, Update, fold
 from .plan import Plan, PlannedOperation
-from .types import Skipped, UserMemory
+from .types import Message, Skipped, UserMemory
+from .wording import share, share_words, tokens
 
 MAX_OPERATIONS = 32
 """Operations that one capture may apply; what a model plans beyond is skipped."""
+FORGETTING_OFF = "forgetting is switched off (delete_memories=False)"
+"""Why a wish to forget was not granted."""
 
 _ALIAS = re.compile(
     r"\s*(?:memory_id|memory|id|m|#)?\s*[:#]?\s*(\d{1,6})\s*(?:[:.)\-]\s*(.*))?\s*", re.DOTALL | re.IGNORECASE
@@ -34,8 +41,8 @@ def looks_like_instructions(text: str) -> bool:
     return _INSTRUCTING.search(text) is not None
 
 
-def _is_suspect(text: str, evidence: str) -> bool:
-    return looks_like_instructions(text) or looks_like_instructions(evidence)
+def _is_suspect(text: str, evidence: str | None) -> bool:
+    return looks_like_instructions(text) or looks_like_instructions(evidence or "")
 
 
 def resolve_alias(alias: str, memories: Sequence[UserMemory]) -> UserMemory | None:
@@ -103,10 +110,10 @@ class _Judge:
     """One plan being judged: what it may use, and what it used already."""
 
     shown: Sequence[UserMemory]
-    said: Sequence[str]
+    turns: Sequence[Turn]
     enabled: Collection[str]
-    texts: dict[str, str | None]
-    heard: Sequence[str] = ()
+    texts: dict[str, UserMemory | None]
+    strict: bool = True
     touched: set[str] = field(default_factory=set[str])
     allowed: int = MAX_OPERATIONS
 
@@ -123,16 +130,22 @@ class _Judge:
         if name not in handlers:
             raise _Refused("there is no such operation")
         if name not in self.enabled:
-            raise _Refused("this operation is switched off")
+            raise _Refused(FORGETTING_OFF if name == "delete" else "this operation is switched off")
         operation = handlers[name](planned)
         self.allowed -= 1
         return operation
 
-    def add(self, planned: PlannedOperation) -> Add:
+    def add(self, planned: PlannedOperation) -> Operation:
         text = self.text(planned)
+        told_on = self.meant(text) if planned.op.strip().casefold().startswith("update") else None
+        if told_on is not None and "update" in self.enabled:
+            return self.replace(planned, told_on, text)
+        same = next((m for m in self.texts.values() if m is not None and says_the_same(text, m.memory)), None)
+        if same is not None:
+            raise _Refused("an existing memory says the same", same.memory_id)
         evidence = self.evidence(planned, text, "")
         self.texts[fold(text)] = None
-        return Add(text, _topics(planned.topics), evidence, _is_suspect(text, evidence))
+        return Add(text, _topics(planned.topics), evidence.words, _is_suspect(text, evidence.words), evidence.sources)
 
     def update(self, planned: PlannedOperation) -> Operation:
         memory = self.target(planned)
@@ -144,24 +157,24 @@ class _Judge:
             if found is None:
                 return self.misplaced(planned, memory)
             memory = found
-        added = new_words(text, memory.memory)
-        if not added:
+        return self.replace(planned, memory, text)
+
+    def replace(self, planned: PlannedOperation, memory: UserMemory, text: str) -> Update:
+        if not tokens(text) - tokens(memory.memory):
             raise _Refused("it adds nothing to the memory", memory.memory_id)
-        if not any_heard(added, (*self.said, *self.heard)):
-            raise _Refused("nothing that was said is new in it", memory.memory_id)
-        evidence = self.evidence(planned, text, memory.memory)
+        evidence = self.evidence(planned, text, memory.memory, memory.memory_id)
         self.touched.add(str(memory.memory_id))
-        self.texts[fold(text)] = memory.memory_id
-        topics = _topics(planned.topics) or None
-        return Update(str(memory.memory_id), text, topics, evidence, _is_suspect(text, evidence))
+        self.texts[fold(text)] = memory
+        topics, suspect = _topics(planned.topics) or None, _is_suspect(text, evidence.words)
+        return Update(str(memory.memory_id), text, topics, evidence.words, suspect, evidence.sources)
 
     def meant(self, text: str) -> UserMemory | None:
         """The untouched memory that the text tells on, where the alias names another: most of its words are there."""
         free = [m for m in self.shown if str(m.memory_id) not in self.touched]
-        best = max(free, key=lambda m: coverage(m.memory, text), default=None)
-        return best if best is not None and coverage(best.memory, text) >= _TELLS_ON else None
+        best = max(free, key=lambda m: share(m.memory, text), default=None)
+        return best if best is not None and share(best.memory, text) >= _TELLS_ON else None
 
-    def misplaced(self, planned: PlannedOperation, memory: UserMemory) -> Add:
+    def misplaced(self, planned: PlannedOperation, memory: UserMemory) -> Operation:
         """An update that has no word of the memory would replace one fact by another: it is an addition."""
         if "add" not in self.enabled:
             raise _Refused("it is about something else than the memory", memory.memory_id)
@@ -189,13 +202,21 @@ class _Judge:
             too_long = len(planned.memory) > MAX_TEXT
             raise _Refused(f"the text exceeds {MAX_TEXT:,} characters" if too_long else str(error)) from None
         if fold(text) in self.texts:
-            raise _Refused("an existing memory says the same", self.texts[fold(text)])
+            same = self.texts[fold(text)]
+            raise _Refused("an existing memory says the same", same.memory_id if same else None)
         return text
 
-    def evidence(self, planned: PlannedOperation, text: str, known: str) -> str:
-        found = find_evidence(planned.evidence, text, self.said, known)
+    def evidence(self, planned: PlannedOperation, text: str, known: str, memory_id: str | None = None) -> Evidence:
+        if not self.strict:
+            return find_sources(planned.evidence, self.turns)
+        found = find_evidence(planned.evidence, text, self.turns, known)
         if found is None:
-            raise _Refused("the user's words don't say it")
+            raise _Refused(UNSAID, memory_id)
+        if wishes_to_forget(str(found.words)):
+            raise _Refused("a wish to forget is nothing to remember", memory_id)
+        reason = objection(found, text, self.turns, known, [m.memory for m in self.shown])
+        if reason is not None:
+            raise _Refused(reason, memory_id)
         return found
 
 
@@ -204,25 +225,33 @@ def judge_plan(
     *,
     shown: Sequence[UserMemory],
     existing: Sequence[UserMemory],
-    said: Sequence[str],
+    messages: Sequence[Message],
     enabled: Collection[str],
-    heard: Sequence[str] = (),
+    now: datetime | None = None,
+    indexes: Sequence[int] | None = None,
+    evidence: Literal["strict", "off"] = "strict",
 ) -> Judged:
     """What of a plan may be applied.
 
     Skipped, with a reason, is what names an unknown or switched-off operation or an unknown alias, has a blank or
-    too long text, says what a memory says already, rests on words that the user didn't say, or changes a memory a
-    second time. The same operation again counts once. What looks like instructions to a model is marked suspect.
+    too long text, says what a memory says already, rests on words that the user didn't say or that don't carry it,
+    or changes a memory a second time. The same operation again counts once. What looks like instructions to a model
+    is marked suspect. A wish to forget that can't be granted is reported as a skipped deletion.
 
     Args:
         plan: what the model decided.
         shown: the memories that it was shown, in order: the first has alias 1.
         existing: all that are known of the user, shown or not.
-        said: the user's own words, message by message.
+        messages: the conversation. Only the user's words count; the assistant's show what they answer.
         enabled: names of the operations that are switched on.
-        heard: the assistant's words, which an answer such as "yes, the second one" refers to.
+        now: when messages without a time were said; by default now.
+        indexes: the messages' places in what was given, for the operations' ``sources``; by default 0, 1, 2…
+        evidence: ``"off"`` writes what the model decided without asking whether the user said it.
     """
-    judge = _Judge(shown, said, enabled, {fold(m.memory): m.memory_id for m in existing}, heard)
+    today = now or datetime.now(UTC)
+    places = range(len(messages)) if indexes is None else indexes
+    turns = user_turns([(m.role, m.content, (m.at or today).date(), i) for m, i in zip(messages, places, strict=True)])
+    judge = _Judge(shown, turns, enabled, {fold(m.memory): m for m in existing}, evidence == "strict")
     judged, seen = Judged(), list[PlannedOperation]()
     for planned in plan.operations:
         if planned in seen:
@@ -233,7 +262,14 @@ def judge_plan(
         except _Refused as refused:
             text = planned.memory.strip() or None
             judged.skipped.append(Skipped(_operation_name(planned), refused.reason, text, refused.memory_id))
+    if _is_wish_refused(turns, enabled) and all(s.reason != FORGETTING_OFF for s in judged.skipped):
+        judged.skipped.append(Skipped("delete", FORGETTING_OFF))
     return judged
+
+
+def _is_wish_refused(turns: Sequence[Turn], enabled: Collection[str]) -> bool:
+    can_forget = "delete" in enabled or "clear" in enabled
+    return not can_forget and any(wishes_to_forget(turn.text) for turn in turns)
 
 
 def _operation_name(planned: PlannedOperation) -> str:

@@ -23,23 +23,29 @@ _CJK_SPACE = re.compile(rf"(?<=[{_CJK}])\s+|\s+(?=[{_CJK}])")
 
 @dataclass(frozen=True, slots=True)
 class Add:
-    """Store a new memory; ``suspect`` marks text that looks like instructions to a model."""
+    """Store a new memory.
+
+    ``suspect`` marks text that looks like instructions to a model; ``sources`` are the indexes of the messages whose
+    words it rests on.
+    """
 
     memory: str
     topics: tuple[str, ...] = ()
     evidence: str | None = None
     suspect: bool = False
+    sources: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """Replace a memory's text; ``topics=None`` keeps its topics."""
+    """Replace a memory's text; ``topics=None`` keeps its topics. The rest is as in ``Add``."""
 
     memory_id: str
     memory: str
     topics: tuple[str, ...] | None = None
     evidence: str | None = None
     suspect: bool = False
+    sources: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -204,7 +204,7 @@ class SlowModel:
 
 async def test_a_memory_that_changed_while_the_model_thought(uri: str) -> None:
     """The operation is retried on what is there now; what is gone or doubled by then is reported."""
-    said = "I work at Oakline, swim daily, row daily, no longer dive or run"
+    said = "I work at Oakline, swim daily, row daily, have a cat, no longer dive or run"
     slow = SlowModel(
         plan(
             {"op": "update", "memory_id": "1", "memory": "Works at Oakline", "evidence": said},

@@ -129,7 +129,11 @@ async def test_decisions_come_with_real_ids_usage_and_tier() -> None:
     )
     decision = await run(model, said("I moved to Porto."))
     assert decision == Decision(
-        [Update("b", "Lives in Porto", None, "I moved to Porto")], [], Usage(calls=1), "native", "I moved to Porto."
+        [Update("b", "Lives in Porto", None, "I moved to Porto", sources=(0,))],
+        [],
+        Usage(calls=1),
+        "native",
+        "I moved to Porto.",
     )
 
 
