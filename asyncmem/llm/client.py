@@ -23,6 +23,7 @@ from .loading import load_numpy
 from .observing import CallReport, UsageObserver, tell
 from .provider import CallFailed, Completion, CompletionModel, Router, to_model
 from .running import ToolLoop
+from .schemas import texts
 from .shortening import shorten
 from .tools import AnyTool, Toolbox, ToolRun
 
@@ -256,10 +257,10 @@ class LLM:
         except AssertionError:
             raise  # a test double says that it was not to be called
         except CallFailed as failed:
-            return failed.failure
+            failure = failed.failure
         except Exception as error:  # noqa: BLE001  a model of the user's own may raise anything
-            failure = Failure.of(error)
-            return failure if sent else replace(failure, sent=False)
+            failure = Failure.of(error) if sent else replace(Failure.of(error), sent=False)
+        return failure.heard(request.texts if isinstance(request, EmbedRequest) else texts(request.messages))
 
 
 def _turns(messages: Sequence[Mapping[str, Any]]) -> list[WireMessage]:

@@ -2,7 +2,7 @@
 
 import traceback
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any, cast
@@ -26,7 +26,8 @@ from asyncmem.errors import (
 from asyncmem.usage import Usage
 
 from .causes import CLASSES, cause, missing_package
-from .scrubbing import scrub, without_echo, without_output
+from .echoes import own_words
+from .scrubbing import shown
 
 _ADVICE: Mapping[type[ModelError], str] = {
     ModelKeyMissingError: "No API key is configured: set the provider's environment variable (such as"
@@ -88,6 +89,12 @@ class Failure:
         where = "" if known or status is not None else _where(error)
         sent = known != "UnsupportedParamsError" or hasattr(error, "litellm_response_headers")
         return cls(type(error).__name__, status, known, _words(error), _retry_after(error), sent, where)
+
+    def heard(self, told: Sequence[str]) -> "Failure":
+        """The failure of a request that told the model this, in the provider's own words: without what they repeat."""
+        if self.error is not None or not self.sent or not self.text:
+            return self
+        return replace(self, text=own_words(self.text, told))
 
     @property
     def cause(self) -> type[ModelError]:
@@ -177,7 +184,7 @@ def to_error(
         return failure.error
     hint = hint or missing_package(failure.known, failure.text)
     where = f" (raised at {failure.where})" if failure.where else ""
-    words = without_echo(scrub(without_output(failure.text), secrets), prompt)
+    words = shown(failure.text, secrets, prompt)
     message = f"{model}: {_ADVICE[cls]}{hint and ': '}{hint}. [{failure.name}{where}: {words}]"
     return cls(
         message,

@@ -33,7 +33,7 @@ _MAX_QUOTED = 4_000
 
 @dataclass(frozen=True, slots=True)
 class Structured(Generic[T]):
-    """A validated value, and how it was had.
+    """A validated value, and how it was had. Its ``repr`` shows the latter only.
 
     Attributes:
         value: the value.
@@ -43,7 +43,7 @@ class Structured(Generic[T]):
         partial: saved from a reply that was cut: complete items only.
     """
 
-    value: T
+    value: T = field(repr=False)
     tier: Tier
     usage: Usage
     repairs: int = 0

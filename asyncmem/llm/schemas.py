@@ -130,9 +130,10 @@ def with_schema(messages: Sequence[Mapping[str, Any]], schema: type[BaseModel]) 
 
 
 def texts(messages: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Every piece of text in the messages."""
+    """Every piece of text in the messages, the arguments of tool calls included."""
     found: list[str] = []
     for message in messages:
+        found += [str(call["function"]["arguments"]) for call in message.get("tool_calls") or ()]
         content = message.get("content")
         if isinstance(content, str):
             found.append(content)

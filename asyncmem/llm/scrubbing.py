@@ -3,8 +3,11 @@
 import re
 from collections.abc import Sequence
 
+from .echoes import without_words
+
 MAX_DETAIL = 300
 """Characters of a provider's own words that an error shows."""
+_MAX_READ = 4_000
 
 
 _SECRETS = re.compile(
@@ -27,31 +30,16 @@ def without_output(text: str) -> str:
     return _OUTPUT.split(text, maxsplit=1)[0]
 
 
-def scrub(text: str, secrets: Sequence[str] = (), limit: int = MAX_DETAIL) -> str:
-    """The text on one line without keys, headers and passwords, cut to ``limit`` characters."""
-    for secret in secrets:
+def scrub(text: str, secrets: Sequence[str] = ()) -> str:
+    """The text on one line without keys, headers and passwords."""
+    for secret in sorted(secrets, key=len, reverse=True):
         if len(secret) >= 4:
             text = text.replace(secret, "***")
-    plain = " ".join(_SECRETS.sub("***", text).split())
-    return plain if len(plain) <= limit else plain[: limit - 1] + "…"
+    return " ".join(_SECRETS.sub("***", text).split())
 
 
-def without_echo(text: str, prompt: Sequence[str], width: int = 16) -> str:
-    """The text without any run of ``width`` characters or more that stands in the prompt too.
-
-    Some servers answer a request that they refuse with the request itself.
-    """
-    told = " ".join(" ".join(prompt).split())
-    kept: list[str] = []
-    at = 0
-    while at < len(text):
-        end = at + width
-        if end > len(text) or text[at:end] not in told:
-            kept.append(text[at])
-            at += 1
-            continue
-        while end < len(text) and text[at : end + 1] in told:
-            end += 1
-        kept.append("…")
-        at = end
-    return "".join(kept)
+def shown(text: str, secrets: Sequence[str] = (), prompt: Sequence[str] = ()) -> str:
+    """What an error shows of a provider's words: no key, nothing of the model's output or of the prompt, and little."""
+    plain = scrub(without_output(text)[:_MAX_READ], secrets)
+    plain = without_words(plain, [*prompt, *secrets])
+    return plain if len(plain) <= MAX_DETAIL else f"{plain[: MAX_DETAIL - 1]}…"

@@ -56,7 +56,7 @@ AnyTool = Tool[Any]
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """One call of a tool and what came of it.
+    """One call of a tool and what came of it. Its ``repr`` shows nothing that the model wrote.
 
     Attributes:
         name: which tool, as the model named it.
@@ -66,14 +66,14 @@ class ToolResult:
     """
 
     name: str
-    arguments: BaseModel | None
+    arguments: BaseModel | None = field(repr=False)
     answer: str = field(repr=False)
     repeated: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class ToolRun:
-    """What a model did with tools.
+    """What a model did with tools. Its ``repr`` shows nothing that the model wrote.
 
     Attributes:
         answer: its last words; ``None`` when it had none.
@@ -85,7 +85,7 @@ class ToolRun:
         tier: the step of the ladder that gave the plan; ``None`` when the model took tools.
     """
 
-    answer: str | None
+    answer: str | None = field(repr=False)
     results: list[ToolResult]
     messages: list[WireMessage] = field(repr=False)
     usage: Usage = field(default_factory=Usage)

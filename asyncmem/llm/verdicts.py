@@ -136,6 +136,12 @@ def _unsupported(failure: Failure, tier: Tier, sent: Collection[str], *, tools: 
     return NoTools() if tools and _TOOLS.search(failure.text) else None
 
 
+def _lists_all(text: str, sent: Collection[str]) -> bool:
+    """It names all that a request may hold, so it says of no parameter that this one was refused."""
+    known = [name for name in PARAMETERS if name in sent]
+    return len(known) > 1 and all(re.search(rf"\b{name}\b", text) for name in (*known, "messages"))
+
+
 def _named(failure: Failure, sent: Collection[str]) -> tuple[str, ...]:
     return tuple(name for name in PARAMETERS if name in sent and re.search(rf"\b{name}\b", failure.text))
 
@@ -149,6 +155,8 @@ def _refused(
     sent: Collection[str],
     tools: bool,
 ) -> Verdict:
+    if _lists_all(failure.text, sent):
+        return _unexplained(kind, tier, proven=proven)
     if tools and _TOOLS.search(failure.text):
         return NoTools()
     if tier != "text" and _FORMAT.search(failure.text) and kind is not ContextTooLongError:
@@ -159,9 +167,14 @@ def _refused(
         return Fatal(kind)
     if names := _named(failure, sent):
         return Drop(names)
-    if tier != "text" and not proven:
+    return _unexplained(kind, tier, proven=proven)
+
+
+def _unexplained(kind: type[ModelError], tier: Tier, *, proven: bool) -> Verdict:
+    """It may be the format: a lower tier is tried, and learned only if it works."""
+    if tier != "text" and not proven and kind is ModelRequestError:
         return StepDown(below(tier), certain=False)
-    return Fatal(kind)
+    return Retry(kind) if issubclass(kind, PASSING) else Fatal(kind)
 
 
 def _next(text: str, tier: Tier) -> Tier:

@@ -43,7 +43,7 @@ def test_every_failure_has_an_error() -> None:
     assert set(FAILURES) - fixable <= set(ERRORS)
 
 
-SECRETS = (KEY, HEADER, SECRET_WORDS, "canary sleeps", "AKIACANARYCANARY")
+SECRETS = (KEY, HEADER, SECRET_WORDS, "canary sleeps", "teapot", "Sundays", "AKIACANARYCANARY")
 
 
 @dataclass
@@ -97,6 +97,26 @@ async def test_precise_error_and_nothing_leaks(
     assert str(error).startswith(path.model)
     assert error.usage.calls == sent(provider)
     assert_nothing_leaks(watch, llm, error)
+
+
+@pytest.mark.parametrize("path", PATHS, ids=[path.model for path in PATHS])
+async def test_nothing_is_learned_from_an_echo(path: Path, provider: ProviderSimulator) -> None:
+    """A 400 that only repeats the request names all its parameters, and blames none: nothing is remembered.
+
+    Where a lower tier works, that is remembered, and no parameter is left out.
+    """
+    provider.behaviour = Behaviour(fails=("prompt_echo",) * 9)
+    llm = llm_for(path, provider)
+    with pytest.raises(ModelRequestError):
+        await llm.structured(PROMPT, Ids)
+    assert sent(provider) == (2 if path.start == "json_object" else 3)
+    assert llm.abilities.dump() == []
+    provider.behaviour = Behaviour(says={"memory_ids": ["1"]}, fails=("prompt_echo",))
+    done = await llm.structured(PROMPT, Ids)
+    lower = "text" if path.start == "json_object" else "json_object"
+    assert (done.tier, done.usage.calls) == (lower, 2)
+    (row,) = llm.abilities.dump()
+    assert (row["tier"], row["dropped"], row["renamed"]) == (lower, (), ())
 
 
 @pytest.mark.parametrize("style", FORMAT_REFUSALS)

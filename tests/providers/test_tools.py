@@ -142,3 +142,14 @@ async def test_slow_embedding(provider: ProviderSimulator) -> None:
     settings = LLMSettings(api_base=provider.url, api_key=KEY, retries=0, timeout=0.3)
     with pytest.raises(ModelTimeoutError):
         await LLM("openai/e", settings, abilities=Abilities()).embed(["x"])
+
+
+@pytest.mark.parametrize("path", WITH_TOOLS, ids=[path.model for path in WITH_TOOLS])
+async def test_echoed_tools_are_not_refused_tools(path: Path, provider: ProviderSimulator) -> None:
+    """A 400 that repeats the tools offered refuses none: a plan is tried, and nothing learned when that fails too."""
+    provider.behaviour = Behaviour(fails=("prompt_echo",) * 9)
+    llm = llm_for(path, provider)
+    with pytest.raises(ModelError):
+        await llm.run_tools(PROMPT, adding([]))
+    assert [row for row in llm.abilities.dump() if row["tools"] is not None or row["dropped"] or row["renamed"]] == []
+    assert {row["tier"] for row in llm.abilities.dump()} <= {None}

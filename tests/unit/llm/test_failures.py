@@ -15,7 +15,7 @@ from asyncmem.errors import (
     ModelUnavailableError,
 )
 from asyncmem.llm.failures import Failure, to_error
-from asyncmem.llm.scrubbing import scrub, without_echo, without_output
+from asyncmem.llm.scrubbing import scrub, shown, without_output
 
 from .play import failure
 
@@ -128,14 +128,8 @@ def test_configured_secrets_are_taken_out_whatever_they_look_like() -> None:
 def test_text_is_one_line_and_short() -> None:
     """Line breaks go, and the text is cut."""
     assert scrub("a\n  b") == "a b"
-    assert len(scrub("x y " * 500)) == 300
-
-
-def test_echo_of_the_prompt_is_taken_out() -> None:
-    """A run of the prompt's words is replaced; what is short or other words stays."""
-    prompt = ["Remember that my door code\nis 4711, please", "second message"]
-    assert without_echo("Bad: Remember that my door code is 4711, please!", prompt) == "Bad: …!"
-    assert without_echo("the door code", prompt) == "the door code"
+    assert len(shown("x y " * 500)) == 300
+    assert shown("x y") == "x y"
 
 
 def test_model_output_is_taken_out() -> None:

@@ -271,3 +271,15 @@ def test_plan_of_clashing_arguments_is_loose() -> None:
     assert plain_schema(clash) is None
     same: Callable[..., Any] = nothing
     assert plain_schema(plan_schema([Tool("add", "", Add, same), Tool("again", "", Add, same)])) is not None
+
+
+async def test_repr_shows_nothing_that_was_said() -> None:
+    """Neither a run nor a structured value shows in its repr what the model wrote."""
+    model = ScriptedModel([tool_reply(("add", {"memory": "plays go"})), ChatReply(content="noted that one")])
+    run = await LLM(model).run_tools(PROMPT, Notes().tools)
+    assert run.answer == "noted that one"
+    assert "noted" not in repr(run)
+    assert "plays go" not in repr(run)
+    done = await LLM(ScriptedModel([{"memory": "plays go"}])).structured(PROMPT, Add)
+    assert done.value.memory == "plays go"
+    assert "plays go" not in repr(done)
