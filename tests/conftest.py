@@ -39,7 +39,7 @@ def anyio_backend() -> str:
 def no_blocking_calls() -> Iterator[None]:
     """asyncmem's code that blocks the event loop raises ``BlockingError`` in the test that ran it."""
     watch = BlockBuster(scanned_modules=[asyncmem])
-    # Coverage's tracer takes its own lock out of any frame; asyncmem takes its locks by ``with``, which is not seen here.
+    # Coverage's tracer takes its own lock out of any frame; asyncmem takes its locks by ``with``: not seen here.
     for name in ("acquire", "acquire_lock"):
         watch.functions.pop(f"threading.Lock.{name}", None)
     for function in watch.functions.values():
