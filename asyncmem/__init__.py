@@ -49,8 +49,11 @@ if TYPE_CHECKING:
         ToolsRefusedError,
         UnknownRetrievalMethodError,
     )
-    from .llm import LLM, ChatModel, ChatReply, ChatRequest, Structured, ToolCall
+    from .filters import Range
+    from .interfaces.fastembed import FastEmbedEmbedder
+    from .llm import LLM, ChatModel, ChatReply, ChatRequest, Embedder, Embeddings, Structured, ToolCall
     from .manager import MemoryManager
+    from .search import Retriever, SearchRequest, Sources
     from .settings import LLMSettings, Settings
     from .types import (
         CaptureResult,
@@ -65,8 +68,11 @@ if TYPE_CHECKING:
     )
 
 _HOMES = {
-    "llm": ("LLM", "ChatModel", "ChatReply", "ChatRequest", "Structured", "ToolCall"),
+    "filters": ("Range",),
+    "interfaces.fastembed": ("FastEmbedEmbedder",),
+    "llm": ("LLM", "ChatModel", "ChatReply", "ChatRequest", "Embedder", "Embeddings", "Structured", "ToolCall"),
     "manager": ("MemoryManager",),
+    "search": ("Retriever", "SearchRequest", "Sources"),
     "settings": ("LLMSettings", "Settings"),
     "types": (
         "CaptureResult",
@@ -94,8 +100,11 @@ __all__ = [
     "ContextTooLongError",
     "EmbeddedServerError",
     "EmbeddedUnavailableError",
+    "Embedder",
+    "Embeddings",
     "ErasureReceipt",
     "EventLoopError",
+    "FastEmbedEmbedder",
     "InvalidIdError",
     "InvalidInputError",
     "InvalidMemoryError",
@@ -124,10 +133,14 @@ __all__ = [
     "OptimizationConflictError",
     "OptimizationError",
     "PartialWriteError",
+    "Range",
+    "Retriever",
     "RevisionConflictError",
     "Scope",
+    "SearchRequest",
     "Settings",
     "Skipped",
+    "Sources",
     "StoreAuthenticationError",
     "StoreError",
     "StorePermissionError",

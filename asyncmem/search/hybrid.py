@@ -17,9 +17,9 @@ class Hybrid:
             return MemorySearchResult()
         from .fusion import fuse  # it needs numpy
 
-        async with sources.ranking(request, again=True) as (index, allowed):
+        async with sources.ranking(request, asked.ids, check=False) as (index, allowed):
             keyword, semantic = index.keyword(request.query or ""), index.semantic(asked.vector)
             allowed &= (keyword > 0) | (semantic >= floor(request))
             scores = fuse(keyword, semantic, index.updated, index.inserted, allowed)
-            ranked = index.best(scores, allowed, newest_first=True)
+            ranked = index.best(scores, allowed, request.limit, newest_first=True)
         return noted(await sources.fetch(request, ranked), asked)

@@ -15,6 +15,7 @@ from .bm25 import Bm25
 from .retriever import Ranked
 
 Scores = NDArray[np.float32]
+_SPARE = 100
 _ROW_BYTES = 400
 _POSTING_BYTES = 30
 
@@ -148,12 +149,18 @@ class UserIndex:
         (slots,) = np.nonzero(allowed & ~self._columns.embedded[: len(self._ids)])
         return self._named(slots[np.lexsort((-self.inserted[slots], -self.updated[slots]))])
 
-    def best(self, scores: Scores, allowed: NDArray[np.bool_], *, newest_first: bool = False) -> Ranked:
-        """The allowed slots that have a score, best first; equal ones by insertion, or the newest first."""
+    def best(self, scores: Scores, allowed: NDArray[np.bool_], limit: int = 0, *, newest_first: bool = False) -> Ranked:
+        """The allowed slots that have a score, best first; equal ones by insertion, or the newest first.
+
+        With a limit, some more than that: a row may go before it is read.
+        """
         (slots,) = np.nonzero(allowed & np.isfinite(scores))
+        if limit and len(slots) > (enough := limit + _SPARE):
+            worst = np.partition(scores[slots], -enough)[-enough]
+            slots = slots[scores[slots] >= worst]
         ties = (self.inserted[slots], -self.updated[slots]) if newest_first else (self.inserted[slots],)
         order = slots[np.lexsort((*ties, -scores[slots]))]
-        return Ranked(self._named(order), [float(score) for score in scores[order]])
+        return Ranked(self._named(order), scores[order].tolist())
 
     def _named(self, slots: Sequence[Any] | NDArray[Any]) -> list[str]:
         ids = self._ids

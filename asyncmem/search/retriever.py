@@ -84,18 +84,22 @@ class Sources:
 
     @asynccontextmanager
     async def ranking(
-        self, request: SearchRequest, *, again: bool = False
+        self, request: SearchRequest, ids: "set[str] | None", *, check: bool = True
     ) -> "AsyncGenerator[tuple[UserIndex, NDArray[np.bool_]]]":
         """The user's index, as the database is now, and which of its slots the request is about.
 
         Args:
             request: the search.
-            again: the same search looked at it before: what it saw then is still good.
+            ids: what ``matching`` gave.
+            check: whether it must be as the database is now; the same search looked at it before otherwise.
         """
-        scan, user_id = self.store.scan, request.scope.user_id
-        ids = await scan.matching(request.scope, request.filters) if request.narrowed else None
-        async with self.cache.current(scan, user_id, check=not again) as index:
+        scan = self.store.scan
+        async with self.cache.current(scan, request.scope.user_id, check=check) as index:
             yield index, index.allowed(scan.now(), ids)
+
+    async def matching(self, request: SearchRequest) -> "set[str] | None":
+        """The ids of the memories that the request is about; ``None`` for all that the user has."""
+        return await self.store.scan.matching(request.scope, request.filters) if request.narrowed else None
 
     async def fetch(self, request: SearchRequest, ranked: Ranked) -> MemorySearchResult:
         """The best of what was ranked, read again: only what the user has now and what passes the filters."""

@@ -29,11 +29,13 @@ class Asked:
         vector: of the query, of length one.
         usage: what making it took.
         not_embedded: memories that have no vector yet, and so can't be found by it.
+        ids: of the memories that the request is about; ``None`` for all.
     """
 
     vector: "NDArray[np.float32]"
     usage: Usage
     not_embedded: int
+    ids: set[str] | None
 
 
 class Semantic:
@@ -46,9 +48,9 @@ class Semantic:
         asked = await ask(request, sources)
         if asked is None:
             return MemorySearchResult()
-        async with sources.ranking(request, again=True) as (index, allowed):
+        async with sources.ranking(request, asked.ids, check=False) as (index, allowed):
             scores = index.semantic(asked.vector)
-            ranked = index.best(scores, allowed & (scores >= floor(request)))
+            ranked = index.best(scores, allowed & (scores >= floor(request)), request.limit)
         return noted(await sources.fetch(request, ranked), asked)
 
 
@@ -87,7 +89,8 @@ async def ask(request: SearchRequest, sources: Sources) -> Asked | None:
     await load()
     from .embedding import embed_query  # it needs numpy
 
-    async with sources.ranking(request) as (index, allowed):
+    ids = await sources.matching(request)
+    async with sources.ranking(request, ids) as (index, allowed):
         if not allowed.any():
             return None
         lacking = index.lacking(allowed)
@@ -95,15 +98,15 @@ async def ask(request: SearchRequest, sources: Sources) -> Asked | None:
     usage = query.usage
     if sources.cache.dims != len(query.values):
         sources.cache.dims = len(query.values)  # vectors of another length count as missing from now on
-        async with sources.ranking(request, again=True) as (index, allowed):
+        async with sources.ranking(request, ids, check=False) as (index, allowed):
             lacking = index.lacking(allowed)
     if lacking:
         made, spent = await _embed_some(request.scope.user_id, lacking[:AT_ONCE], embedder, sources)
         usage += spent
         if made:
-            async with sources.ranking(request) as (index, allowed):
+            async with sources.ranking(request, ids) as (index, allowed):
                 lacking = index.lacking(allowed)
-    return Asked(query.values, usage, len(lacking))
+    return Asked(query.values, usage, len(lacking), ids)
 
 
 async def _embed_some(user_id: str, ids: list[str], embedder: Embedder, sources: Sources) -> tuple[int, Usage]:

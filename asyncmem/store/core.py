@@ -71,12 +71,12 @@ class Core:
                 yield
 
 
-async def pages(cursor: AsyncCursor[Row]) -> AsyncIterator[list[Row]]:
+async def pages(cursor: AsyncCursor[Row], size: int = PAGE) -> AsyncIterator[list[Row]]:
     """The rows of a cursor, page by page."""
-    cursor.batch_size(PAGE)
-    while page := await cursor.to_list(PAGE):
+    cursor.batch_size(size)
+    while page := await cursor.to_list(size):
         yield page
-        if len(page) < PAGE:
+        if len(page) < size:
             return
 
 

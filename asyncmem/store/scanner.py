@@ -13,8 +13,10 @@ from .documents import NEWEST_FIRST, OLDEST_FIRST, Row
 from .rows import aware
 from .vectors import from_vector
 
-_ENTRIES = 200
+_ENTRIES = 100
 """Entries that are decoded in one go: a few milliseconds, vectors included."""
+_IDS = 2_000
+"""Ids that are decoded in one go."""
 _FIELDS = {"_id": 1, "stamp": 1, "tokens": 1, "updated_at": 1, "seq": 1, "expires_at": 1}
 
 
@@ -80,14 +82,14 @@ class Scanner:
         """The stamp of every row, by id. Read oldest first: a row that changes meanwhile is met again, not missed."""
         async with self._core.calling():
             cursor = self._memories.find({"user_id": user_id}, {"_id": 1, "stamp": 1}).sort(OLDEST_FIRST)
-            return {str(row["_id"]): _stamp(row) async for page in pages(cursor) for row in page}
+            return {str(row["_id"]): _stamp(row) async for page in pages(cursor, _IDS) for row in page}
 
     async def matching(self, scope: Scope, filters: Filters) -> set[str]:
         """The ids of the memories that pass the filters."""
         query = queries.scoped(scope, self._core.now(), filters)
         async with self._core.calling():
             cursor = self._memories.find(query, {"_id": 1})
-            return {str(row["_id"]) async for page in pages(cursor) for row in page}
+            return {str(row["_id"]) async for page in pages(cursor, _IDS) for row in page}
 
     async def every(self, user_id: str, model: str | None, take: Take) -> None:
         """Hand over all rows, page by page."""
