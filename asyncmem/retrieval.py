@@ -9,6 +9,7 @@ from .cleaning import clean_limit
 from .context import render_context, render_relevant
 from .errors import InvalidQueryError
 from .filters import NAMES, NO_FILTERS, Range, Scalar, clean_filters
+from .llm import LLM
 from .search import Retriever, SearchEngine, SearchRequest, to_plan
 from .search.methods import clean_query
 from .search.reembed import Progress
@@ -46,6 +47,7 @@ class RetrievalVerbs:
         updated_before: datetime | str | float | None = None,
         metadata: Mapping[str, Scalar | Range] | None = None,
         candidates: Candidates = "prerank",
+        rerank: LLM | str | None = None,
         on_failure: str = "raise",
         **unknown: Never,
     ) -> MemorySearchResult:
@@ -69,6 +71,7 @@ class RetrievalVerbs:
             metadata: only those with this value, or one in this ``Range``, under each key.
             candidates: what ``agentic`` reads of more memories than a prompt takes: ``"prerank"``, the best by
                 ``hybrid`` or ``keyword`` and the newest, in one call; ``"chunks"``, all, in several.
+            rerank: a reranker that litellm knows (or an ``LLM`` of one), which puts the best fifty into its order.
             on_failure: ``"last_n"`` answers with the newest, marked ``degraded``, when the model's reply can't be
                 read; ``"raise"`` raises.
 
@@ -90,7 +93,7 @@ class RetrievalVerbs:
             updated_before=updated_before,
             metadata=metadata,
         )
-        request = SearchRequest(scope, query, clean_limit(limit), filters, candidates)
+        request = SearchRequest(scope, query, clean_limit(limit), filters, candidates, rerank)
         plan = to_plan(retrieval_method, request, on_failure)
         return await plan.run(self._search.sources(await self._opening.store()))
 

@@ -22,14 +22,15 @@ from .ladder import Climb, Structured
 from .loading import load_numpy
 from .observing import CallReport, UsageObserver, tell
 from .provider import CallFailed, Completion, CompletionModel, Router, to_model
+from .reranking import RankReply, RankRequest, rank
 from .running import ToolLoop
 from .schemas import texts
 from .shortening import shorten
 from .tools import AnyTool, Toolbox, ToolRun
 
 T = TypeVar("T", bound=BaseModel)
-Q = TypeVar("Q", ChatRequest, EmbedRequest)
-A = TypeVar("A", ChatReply, EmbedReply)
+Q = TypeVar("Q", ChatRequest, EmbedRequest, RankRequest)
+A = TypeVar("A", ChatReply, EmbedReply, RankReply)
 R = TypeVar("R")
 
 _GRACE = 0.25
@@ -195,6 +196,19 @@ class LLM:
         vectors = np.array([row for part in parts for row in part.rows], np.float32)
         return Embeddings(vectors, tuple(cut for part in parts for cut in part.truncated), context.usage)
 
+    async def rerank(self, query: str, texts: Sequence[str]) -> RankReply:
+        """Places of the texts, the most relevant first, with their scores.
+
+        Raises:
+            ModelError: the call failed.
+            ConfigurationError: the model is one of your own.
+        """
+        model = self._model
+        if not isinstance(model, CompletionModel):
+            raise ConfigurationError(f"{self.name} can't rerank: name a reranker that litellm knows")
+        with self._operation() as context:
+            return await self._drive(context, rank(context, query, texts), model.rerank, "rerank")
+
     async def _fill(self, context: Context, part: EmbedBatch, model: CompletionModel) -> None:
         """Get the vectors of one batch."""
         while (place := await self._drive(context, part.run(), model.embed, "embed")) is not None:
@@ -251,7 +265,7 @@ class LLM:
             async with asyncio.timeout(context.left()), self._gates.here(), asyncio.timeout(grown):
                 sent = True
                 answer = cast("object", await call(request))
-            if not isinstance(answer, ChatReply | EmbedReply):
+            if not isinstance(answer, ChatReply | EmbedReply | RankReply):
                 raise TypeError(f"the model must give a ChatReply, not a {type(answer).__name__}")  # noqa: TRY301
             return cast("A", answer)
         except AssertionError:
@@ -260,7 +274,7 @@ class LLM:
             failure = failed.failure
         except Exception as error:  # noqa: BLE001  a model of the user's own may raise anything
             failure = Failure.of(error) if sent else replace(Failure.of(error), sent=False)
-        return failure.heard(request.texts if isinstance(request, EmbedRequest) else texts(request.messages))
+        return failure.heard(texts(request.messages) if isinstance(request, ChatRequest) else request.texts)
 
 
 def _turns(messages: Sequence[Mapping[str, Any]]) -> list[WireMessage]:

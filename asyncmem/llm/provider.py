@@ -12,6 +12,7 @@ from .chat import ChatModel, ChatReply, ChatRequest, ToolCall
 from .embeddings import EmbedReply, EmbedRequest
 from .failures import Failure
 from .loading import load_litellm
+from .reranking import RankReply, RankRequest, to_ranking
 from .verdicts import PARAMETERS
 
 Completion = Callable[..., Awaitable[Any]]
@@ -49,11 +50,13 @@ class CompletionModel:
         completion: Completion | None = None,
         embedding: Completion | None = None,
         extra: Mapping[str, Any] | None = None,
+        reranking: Completion | None = None,
     ) -> None:
         self.name = name
         self._options = dict(options)
         self._completion = completion
         self._embedding = embedding
+        self._reranking = reranking
         # of the settings' further arguments, those that are no parameters of chat: headers, versions, credentials
         self._extra = {key: value for key, value in (extra or {}).items() if key not in (*PARAMETERS, "model")}
 
@@ -84,6 +87,25 @@ class CompletionModel:
             arguments = {**self._options, "input": request.texts, "timeout": request.timeout}
             arguments.pop("enable_json_schema_validation", None)
             return _to_vectors(await embedding(**arguments, **self._extra))
+        except AssertionError:
+            raise  # a test double says that it was not to be called
+        except Exception as error:  # noqa: BLE001  litellm raises bare Exception, IndexError, ModuleNotFoundError …
+            failure = Failure.of(error)
+        raise CallFailed(failure)
+
+    async def rerank(self, request: RankRequest) -> RankReply:
+        """The order of some texts.
+
+        Raises:
+            CallFailed: whatever went wrong, as facts.
+        """
+        try:
+            reranking = self._reranking or (await load_litellm()).arerank
+            arguments = {**self._options, "query": request.query, "documents": request.documents}
+            arguments |= {"return_documents": False, "timeout": request.timeout, **self._extra}
+            arguments.pop("enable_json_schema_validation", None)
+            response = await reranking(**arguments)
+            return to_ranking(response, _usage(response))
         except AssertionError:
             raise  # a test double says that it was not to be called
         except Exception as error:  # noqa: BLE001  litellm raises bare Exception, IndexError, ModuleNotFoundError …
@@ -139,7 +161,8 @@ def to_model(model: object, settings: LLMSettings) -> ChatModel:
     if isinstance(model, Router):
         name = str(settings.extra.get("model") or next(iter(_names(model)), ""))
         embedding = getattr(model, "aembedding", None)
-        return CompletionModel(name, {"model": name}, model.acompletion, embedding, settings.extra)
+        reranking = getattr(model, "arerank", None)
+        return CompletionModel(name, {"model": name}, model.acompletion, embedding, settings.extra, reranking)
     if callable(model):
         bound: Mapping[str, Any] = getattr(model, "keywords", {})
         name = str(settings.extra.get("model") or bound.get("model") or getattr(model, "__name__", "completion"))

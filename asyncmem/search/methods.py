@@ -11,6 +11,7 @@ from .agentic import Agentic
 from .hybrid import Hybrid
 from .keyword import Keyword
 from .recency import FirstN, LastN
+from .reranking import reranked, widened
 from .retriever import Ranked, Retriever, SearchRequest, Sources
 from .semantic import Semantic
 
@@ -23,6 +24,7 @@ METHODS: dict[str, Retriever] = {
     "hybrid": Hybrid(),
     "agentic": Agentic(),
 }
+_UNRANKED = ("last_n", "first_n", "agentic")
 MAX_QUERY = 8_000
 """Characters that a query may have."""
 
@@ -71,16 +73,18 @@ class Plan:
 
     async def run(self, sources: Sources) -> MemorySearchResult:
         """Search. A reply that can't be read gives the newest, marked as degraded, where the caller allowed it."""
+        request = self.request if self.request.rerank is None else widened(self.request)
         try:
-            found = await self.method.retrieve(self.request, sources)
+            found = await self.method.retrieve(request, sources)
         except StructuredOutputError as error:
             if self.on_failure == "raise":
                 raise
             newest = await LastN().retrieve(self.request, sources)
             return replace(newest, degraded=True, method="last_n", usage=error.usage)
         if METHODS.get(self.name) is not self.method:
-            found = await _own_rows(self.name, found, self.request, sources)
+            found = await _own_rows(self.name, found, request, sources)
         assert isinstance(found, MemorySearchResult), "ours give nothing else"
+        found = await reranked(found, self.request, sources)
         return replace(found, method=self.name)
 
 
@@ -110,6 +114,8 @@ def to_plan(method: object, request: SearchRequest, on_failure: object) -> Plan:
         raise InvalidQueryError(f"on_failure must be 'raise' or 'last_n', not {reprlib.repr(on_failure)}")
     if request.candidates not in ("prerank", "chunks"):
         raise InvalidQueryError(f"candidates must be 'prerank' or 'chunks', not {reprlib.repr(request.candidates)}")
+    if request.rerank is not None and method in _UNRANKED:
+        raise InvalidQueryError("rerank= goes with keyword, semantic, hybrid and retrievers of your own")
     name, chosen = retriever(method)
-    query = clean_query(request.query, needed=chosen.needs_query)
+    query = clean_query(request.query, needed=chosen.needs_query or request.rerank is not None)
     return Plan(name, chosen, replace(request, query=query), on_failure)

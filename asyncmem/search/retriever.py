@@ -53,7 +53,7 @@ class SearchRequest:
     limit: int = 0
     filters: Filters = NO_FILTERS
     candidates: Candidates = "prerank"
-    rerank: str | None = None
+    rerank: LLM | str | None = None
     min_similarity: float | None = None
 
     @property

@@ -10,13 +10,15 @@ from ..types import MemorySearchResult
 from ..usage import Usage
 from .loading import load
 from .reembed import embed_stored
-from .retriever import SearchRequest, Sources
+from .retriever import Ranked, SearchRequest, Sources
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
 _log = logging.getLogger(__name__)
+_SPARE = 50
+"""Rows asked of the server beyond the limit: some may have expired."""
 AT_ONCE = 64
 """Memories without a vector that one search embeds, the newest first."""
 
@@ -45,6 +47,8 @@ class Semantic:
 
     async def retrieve(self, request: SearchRequest, sources: Sources) -> MemorySearchResult:
         """Find memories by their meaning."""
+        if request.limit and not request.narrowed and (found := await _by_server(request, sources)) is not None:
+            return found
         asked = await ask(request, sources)
         if asked is None:
             return MemorySearchResult()
@@ -52,6 +56,24 @@ class Semantic:
             scores = index.semantic(asked.vector)
             ranked = index.best(scores, allowed & (scores >= floor(request)), request.limit)
         return noted(await sources.fetch(request, ranked), asked)
+
+
+async def _by_server(request: SearchRequest, sources: Sources) -> MemorySearchResult | None:
+    """What the server's own vector index finds; ``None`` where it has none of the embedder's length."""
+    embedder, shelf = embedder_of(sources), sources.store.vectors
+    dims, user_id = sources.cache.dims, request.scope.user_id
+    index = None if dims is None else await shelf.search_index(dims)
+    if index is None or not await sources.store.read.last_n(request.scope, request.filters, 1):
+        return None
+    await load()
+    from .embedding import embed_query  # it needs numpy
+
+    query = await embed_query(embedder, request.query or "")
+    values = query.values.astype("<f4").tobytes()
+    found = await shelf.nearest(index, user_id, embedder.name, values, request.limit + _SPARE)
+    near = [(memory_id, cosine) for memory_id, cosine in found if cosine >= floor(request)]
+    ranked = Ranked([memory_id for memory_id, _ in near], [cosine for _, cosine in near])
+    return replace(await sources.fetch(request, ranked), usage=query.usage)
 
 
 def floor(request: SearchRequest) -> float:

@@ -5,22 +5,19 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any
 
-from bson.binary import Binary
 from pymongo import UpdateOne
+from pymongo.errors import OperationFailure
 
+from .binary import FLOAT32, as_binary
 from .core import PAGE, Core, pages
 from .documents import Row
 from .rows import next_stamp
-
-_FLOAT32 = b"\x27\x00"
-"""Type and padding of a float32 vector. Source: the BSON binary subtype 9 specification."""
-_VECTOR = 9
+from .vector_search import pipeline, to_cosine, usable
 
 
 def to_vector(model: str, text: str, values: bytes) -> Row:
     """A text's vector as a row holds it; ``values`` are little-endian float32."""
-    data = Binary(_FLOAT32 + values, _VECTOR)
-    return {"model": model, "dims": len(values) // 4, "text": _digest(text), "data": data}
+    return {"model": model, "dims": len(values) // 4, "text": _digest(text), "data": as_binary(values)}
 
 
 def _digest(text: str) -> bytes:
@@ -33,7 +30,7 @@ def from_vector(vector: Row | None, model: str | None, text: str | None = None) 
         return None
     match vector:
         case {"model": str() as made_by, "dims": int() as dims, "data": bytes() as data} if made_by == model:
-            whole = data.startswith(_FLOAT32) and len(data) == 2 + 4 * dims > 2
+            whole = data.startswith(FLOAT32) and len(data) == 2 + 4 * dims > 2
             return data[2:] if whole else None
         case _:
             return None
@@ -55,6 +52,24 @@ class VectorShelf:
     def __init__(self, core: Core) -> None:
         self._core = core
         self._memories = core.collections.memories
+        self._indexes: dict[int, str | None] = {}
+
+    async def search_index(self, dims: int) -> str | None:
+        """The server's own index for vectors of this length, asked for once; ``None`` where it has none."""
+        if dims not in self._indexes:
+            try:
+                async with self._core.gate:
+                    listed = await (await self._memories.aggregate([{"$listSearchIndexes": {}}])).to_list()
+            except OperationFailure:  # a server without search: it doesn't know the stage, or has it not set up
+                listed = []
+            self._indexes[dims] = usable(listed, dims)
+        return self._indexes[dims]
+
+    async def nearest(self, index: str, user_id: str, model: str, query: bytes, limit: int) -> list[tuple[str, float]]:
+        """A user's memories by the server's own index, nearest first, each with its cosine."""
+        async with self._core.calling():
+            cursor = await self._memories.aggregate(pipeline(index, user_id, model, query, limit))
+            return [(str(row["_id"]), to_cosine(row["score"])) for row in await cursor.to_list()]
 
     async def without(self, user_id: str, model: str, dims: int) -> list[str]:
         """The ids of a user's memories that have no vector of this model and length, newest first."""

@@ -12,7 +12,7 @@ import anyio.to_thread
 
 from asyncmem.llm.chat import ChatReply
 
-from .dialects import Dialect, Wanted, dialect_of, embeddings, model_of
+from .dialects import Dialect, Wanted, dialect_of, embeddings, model_of, reranked
 from .failures import FAILURES
 from .refusals import FORMAT_REFUSALS, TOOL_REFUSALS, Answer, fill
 
@@ -193,6 +193,8 @@ class ProviderSimulator:
             return await _fail(behaviour, behaviour.fails[self._failed - 1], headers, body)
         if path.endswith("/embeddings"):
             return Answer(200, embeddings(body, behaviour.dimensions))
+        if path.endswith("/rerank"):
+            return Answer(200, reranked(body))
         if path.endswith("/models"):
             return Answer(200, {"object": "list", "data": [{"id": "simulated", "object": "model"}]})
         if dialect is None:
