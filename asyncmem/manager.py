@@ -85,6 +85,7 @@ class MemoryManager(RetrievalVerbs):
         if unknown:
             raise ConfigurationError(f"MemoryManager has no option {', '.join(map(repr, unknown))}: see its docstring")
         _check_options(settings, llm, system_message, memory_capture_instructions, additional_instructions)
+        _check_flags(add=add_memories, update=update_memories, delete=delete_memories, clear=clear_memories)
         self._settings = settings or Settings()
         self._default = None if default_user_id is None else clean_id(default_user_id, "default_user_id")
         self._llm = LLM(model or os.environ.get("ASYNCMEM_MODEL") or DEFAULT_MODEL, llm or LLMSettings())
@@ -112,7 +113,11 @@ class MemoryManager(RetrievalVerbs):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self.aclose()
+        try:
+            await self.aclose()
+        except asyncio.CancelledError:
+            await self._opening.abandon()
+            raise
 
     async def aclose(self) -> None:
         """Let go of the database. A client that was handed in stays open. Closing twice does nothing."""
@@ -400,3 +405,9 @@ def _check_options(settings: object, llm: object, *texts: object) -> None:
     for given, kind in ((settings, Settings), (llm, LLMSettings), *((text, str) for text in texts)):
         if given is not None and not isinstance(given, kind):
             raise ConfigurationError(f"expected a {kind.__name__}, not a {type(given).__name__}")
+
+
+def _check_flags(**flags: object) -> None:
+    for name, given in flags.items():
+        if not isinstance(given, bool):
+            raise ConfigurationError(f"{name}_memories must be True or False, not a {type(given).__name__}")

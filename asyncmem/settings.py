@@ -20,7 +20,10 @@ from .types import Tier, reject
 
 
 class _Frozen(BaseModel):
-    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+    # strict: "no" is no way to switch something off, nor True a number
+    model_config: ClassVar[ConfigDict] = ConfigDict(
+        frozen=True, extra="forbid", hide_input_in_errors=True, strict=True, allow_inf_nan=False
+    )
 
     @model_validator(mode="wrap")
     @classmethod
@@ -40,6 +43,7 @@ class Settings(_Frozen):
         retention: how long deleted and replaced memories stay in the archive.
         history_limit: earlier revisions kept inside a memory's own document; older ones go to the archive.
         open_timeout: how long opening waits for a server.
+        close_timeout: how long closing waits for calls under way; those that take longer get a ``StoreTimeoutError``.
         concurrency: database calls of one manager at once; more wait in line.
         create_indexes: make our indexes when opening. Switch it off where a database user may not.
         search_cache: bytes that search may keep in memory: words, times and vectors of the users searched last.
@@ -55,6 +59,7 @@ class Settings(_Frozen):
     retention: timedelta = Field(default=timedelta(days=30), ge=timedelta(0), le=timedelta(days=36_500))
     history_limit: int = Field(default=20, ge=1, le=50)
     open_timeout: timedelta = Field(default=timedelta(seconds=10), gt=timedelta(0))
+    close_timeout: timedelta = Field(default=timedelta(seconds=30), ge=timedelta(0))
     concurrency: int = Field(default=32, ge=1, le=1000)
     create_indexes: bool = True
     search_cache: int = Field(default=256 * 2**20, ge=0)
@@ -83,7 +88,7 @@ class LLMSettings(_Frozen):
     """
 
     api_base: str | None = None
-    api_key: SecretStr | None = None
+    api_key: SecretStr | None = Field(default=None, strict=False)
     temperature: float | None = Field(default=0.0, ge=0, le=2)
     seed: int | None = None
     max_tokens: int = Field(default=2048, ge=1)

@@ -101,9 +101,11 @@ class LLM:
         Raises:
             ModelError: the call failed; each cause has a class of its own.
             StructuredOutputError: no reply could be read.
-            InvalidInputError: there are no messages, or ``schema`` is nothing that a model can be asked for.
+            InvalidInputError: there are no messages, ``schema`` is nothing that a model can be asked for, or
+                ``max_tokens`` is no positive number.
             ConfigurationError: ``LLMSettings(tier=...)`` pins a step that can't express the schema.
         """
+        _check_positive(max_tokens=max_tokens)
         with self._operation() as context:
             climb = Climb(context, _turns(messages), schema, max_tokens or self.settings.max_tokens)
             return await self._drive(context, climb.run(), self._model.complete)
@@ -117,8 +119,9 @@ class LLM:
 
         Raises:
             ModelError: the call failed.
-            InvalidInputError: there are no messages.
+            InvalidInputError: there are no messages, or ``max_tokens`` is no positive number.
         """
+        _check_positive(max_tokens=max_tokens)
         with self._operation() as context:
             flow = ask(context, _turns(messages), max_tokens or self.settings.max_tokens)
             reply = await self._drive(context, flow, self._model.complete)
@@ -148,10 +151,11 @@ class LLM:
 
         Raises:
             ModelError: a call failed. What the tools did before stays done.
-            InvalidInputError: there are no messages, or no tools.
+            InvalidInputError: there are no messages, no tools, or a bound is no positive number.
         """
         if not tools:
             raise InvalidInputError("tools is empty: use complete() for a model without tools")
+        _check_positive(max_rounds=max_rounds, max_calls=max_calls, max_tokens=max_tokens)
         box, tokens = Toolbox(tools, max_calls), max_tokens or self.settings.max_tokens
         with self._operation() as context:
 
@@ -173,7 +177,9 @@ class LLM:
         Raises:
             ModelError: a call failed, or the vectors have another length than before.
             ConfigurationError: the model is one of your own that has no ``embed``.
+            InvalidInputError: ``batch`` is no positive number.
         """
+        _check_positive(batch=batch)
         model = self._model
         if not isinstance(model, CompletionModel):
             if isinstance(model, Embedder):
@@ -286,3 +292,9 @@ def _turns(messages: Sequence[Mapping[str, Any]]) -> list[WireMessage]:
     if not messages:
         raise InvalidInputError("messages is empty: a model needs at least one")
     return [dict(message) for message in messages]
+
+
+def _check_positive(**given: object) -> None:
+    for name, value in given.items():
+        if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
+            raise InvalidInputError(f"{name} must be a whole number from 1 on")

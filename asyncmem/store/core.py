@@ -4,12 +4,12 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from pymongo.asynchronous.cursor import AsyncCursor
 
 from ..cleaning import clean_time
-from ..errors import ManagerClosedError
+from ..errors import ManagerClosedError, StoreTimeoutError
 from ..settings import Settings
 from ..types import UserMemory
 from .documents import Collections, Row
@@ -28,24 +28,54 @@ class Gate:
     def __init__(self, width: int) -> None:
         self._width = width
         self._places = asyncio.Semaphore(width)
+        self._inside: set[asyncio.Timeout] = set()
         self._closed = False
 
-    async def __aenter__(self) -> None:
-        await self._places.acquire()
-        if self._closed:
-            self._places.release()
-            raise ManagerClosedError("the manager was closed while this call was under way: make a new one")
+    @asynccontextmanager
+    async def passing(self) -> AsyncGenerator[None, None]:
+        """Go through; wait before that, if too many are inside.
 
-    async def __aexit__(self, *_: object) -> None:
-        self._places.release()
+        Raises:
+            ManagerClosedError: it was closed meanwhile.
+            StoreTimeoutError: it was closed, and waited for this call as long as it may.
+        """
+        async with self._places:
+            if self._closed:
+                raise ManagerClosedError("the manager was closed while this call was under way: make a new one")
+            limit = asyncio.timeout(None)
+            try:
+                async with limit:
+                    self._inside.add(limit)
+                    yield
+            except TimeoutError:
+                if not limit.expired():
+                    raise
+                raise StoreTimeoutError(
+                    "the manager was closed, and this call took longer than Settings(close_timeout=...): a write may"
+                    " have happened"
+                ) from None
+            finally:
+                self._inside.discard(limit)
 
-    async def close(self) -> None:
-        """Wait for those who came before, then let nobody through any more."""
-        for _ in range(self._width):
-            await self._places.acquire()
-        self._closed = True
-        for _ in range(self._width):
-            self._places.release()
+    async def close(self, within: timedelta) -> None:
+        """Wait for those who came before, but not longer, then let nobody through any more.
+
+        Cancelled, it is as open as before.
+        """
+        taken = 0
+        try:
+            async with asyncio.timeout(within.total_seconds()):
+                while taken < self._width:
+                    await self._places.acquire()
+                    taken += 1
+            self._closed = True
+        except TimeoutError:
+            self._closed = True
+            for limit in self._inside:
+                limit.reschedule(asyncio.get_running_loop().time())
+        finally:
+            for _ in range(taken):
+                self._places.release()
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +96,7 @@ class Core:
     @asynccontextmanager
     async def calling(self) -> AsyncGenerator[None, None]:
         """Wait for a turn; MongoDB's errors come out as ours."""
-        async with self.gate:
+        async with self.gate.passing():
             with translated():
                 yield
 

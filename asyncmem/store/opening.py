@@ -71,7 +71,11 @@ class Opening:
             if self._loop is not asyncio.get_running_loop():
                 raise EventLoopError("close a manager in the event loop that opened it")
             self._closed = True
-            (outcome,) = await asyncio.gather(self._task, return_exceptions=True)
-            if not isinstance(outcome, BaseException):
-                await outcome.aclose()
+            try:
+                (outcome,) = await asyncio.gather(asyncio.shield(self._task), return_exceptions=True)
+                if not isinstance(outcome, BaseException):
+                    await outcome.aclose()
+            except BaseException:
+                self._closed = False  # cancelled midway: it can be closed again
+                raise
         self._closed = True

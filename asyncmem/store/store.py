@@ -1,6 +1,8 @@
 """One manager's store: opened once, in one event loop, on one database."""
 
+import asyncio
 from dataclasses import dataclass, field
+from datetime import timedelta
 
 import pymongo
 
@@ -32,11 +34,20 @@ class MemoryStore:
     capabilities: Capabilities
     _connection: Connection = field(repr=False)
     _gate: Gate = field(repr=False)
+    _patience: timedelta = field(repr=False)
 
     async def aclose(self) -> None:
-        """Wait for calls under way, then let go of the database. A client that was handed in stays open."""
-        await self._gate.close()
-        await self._connection.close()
+        """Wait for calls under way, then let go of the database. A client that was handed in stays open.
+
+        Neither lasts longer than ``Settings(close_timeout=...)``: a frozen server can't keep anybody.
+        """
+        await self._gate.close(self._patience)
+        try:
+            async with asyncio.timeout(max(1.0, self._patience.total_seconds())):
+                await self._connection.close()
+        except TimeoutError:
+            # what it waited for is the server's goodbye to its sessions; the second time there are none
+            await self._connection.close()
 
 
 async def open_store(db: object, settings: Settings) -> MemoryStore:
@@ -72,4 +83,5 @@ async def open_store(db: object, settings: Settings) -> MemoryStore:
         capabilities=connection.capabilities,
         _connection=connection,
         _gate=core.gate,
+        _patience=settings.close_timeout,
     )

@@ -24,6 +24,7 @@ from asyncmem import (
     StoreAuthenticationError,
     StoreError,
     StorePermissionError,
+    StoreTimeoutError,
     StoreUnavailableError,
     UserMemory,
 )
@@ -434,3 +435,38 @@ async def test_a_server_that_freezes(database_name: str) -> None:
             assert caught.value.retryable
             await manager.add_user_memory(UserMemory(memory="Swims"), user_id="lin")
             assert await manager.count_user_memories(user_id="lin") == 2
+
+
+async def test_closing_a_manager_on_a_frozen_server(database_name: str) -> None:
+    """A server that stops answering keeps nobody: closing ends, and the call under way gets a typed error."""
+    with running_mongod() as server:
+        uri = with_database(server.uri, database_name)
+        manager = MemoryManager(uri, settings=Settings(close_timeout=timedelta(seconds=0.5)))
+        await manager.add_user_memory(MEMORY, user_id="lin")
+        server.pause()
+        try:
+            call = asyncio.create_task(manager.add_user_memory(UserMemory(memory="Swims"), user_id="lin"))
+            await asyncio.sleep(0.1)
+            async with asyncio.timeout(20):
+                await manager.aclose()
+                with pytest.raises(StoreTimeoutError, match="close_timeout"):
+                    await call
+        finally:
+            server.resume()
+
+
+async def test_a_closing_that_was_cancelled_can_be_made_again(replica_set_uri: str, database_name: str) -> None:
+    """A manager whose closing is cancelled is still open, and is closed by the next closing."""
+    manager = MemoryManager(with_database(replica_set_uri, database_name))
+    await manager.add_user_memory(MEMORY, user_id="lin")
+    gate = (await manager._opening.store())._gate
+    async with gate.passing():
+        closing = asyncio.create_task(manager.aclose())
+        await asyncio.sleep(0.05)
+        closing.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await closing
+    assert await manager.count_user_memories(user_id="lin") == 1
+    await manager.aclose()
+    with pytest.raises(ManagerClosedError):
+        await manager.count_user_memories(user_id="lin")

@@ -25,6 +25,7 @@ from asyncmem import (
     StoreWriteError,
     UserMemory,
 )
+from asyncmem.filters import Filters
 from asyncmem.operations import Add, Update
 from asyncmem.store import remover, writer
 from asyncmem.store.archive import Archive
@@ -449,3 +450,31 @@ async def test_endless_reverts_end_in_a_retryable_error(store: MemoryStore, monk
     monkeypatch.setattr(writer, "ATTEMPTS", 0)
     with pytest.raises(StoreTimeoutError, match="try again"):
         await store.write.revert("lin", "x", 1)
+
+
+async def test_what_a_change_of_an_erased_user_moved_to_the_archive_is_forgotten(
+    replica_set_uri: str, database_name: str
+) -> None:
+    """A change whose user was erased meanwhile leaves no copy of the history that it had moved away."""
+    store = await open_store(with_database(replica_set_uri, database_name), Settings(history_limit=1))
+    try:
+        memory_id = await store.write.add(UserMemory(memory="Swims"), "lin", "manual")
+        await store.write.change("lin", memory_id, {"memory": "Swims daily"}, "manual")
+        old = await store.read.row("lin", memory_id)
+        assert old is not None
+        now = datetime(2030, 1, 1, tzinfo=UTC)
+        new = writer.revised(old, {"memory": "Swims weekly"}, now, "manual")
+        assert new is not None
+        await store.remove.erase("lin")
+        assert await store.write._swap(old, new) is False
+        assert await store.archive.of_memory("lin", memory_id) == []
+    finally:
+        await store.aclose()
+
+
+async def test_first_n_that_is_full_asks_for_no_rows_without_time(store: MemoryStore) -> None:
+    """Where the oldest that were asked for are found, what has no time is not looked for."""
+    for number in range(3):
+        await store.write.add(UserMemory(memory=f"Fact {number}"), "lin", "manual")
+    found = await store.read.first_n(Scope("lin"), Filters(), 2)
+    assert [memory.memory for memory in found] == ["Fact 0", "Fact 1"]

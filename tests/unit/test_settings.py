@@ -1,12 +1,13 @@
 """Settings: frozen, checked, silent about keys."""
 
+import math
 from datetime import timedelta
 from typing import Any
 
 import pytest
 from pydantic import ValidationError
 
-from asyncmem import ConfigurationError, LLMSettings, Settings
+from asyncmem import ConfigurationError, LLMSettings, MemoryManager, Settings
 
 
 @pytest.mark.parametrize(
@@ -20,6 +21,15 @@ from asyncmem import ConfigurationError, LLMSettings, Settings
         ({"open_timeout": timedelta(0)}, "open_timeout"),
         ({"concurrency": 0}, "concurrency"),
         ({"clock": 5}, "clock"),
+        ({"create_indexes": "no"}, "create_indexes"),
+        ({"create_indexes": 1}, "create_indexes"),
+        ({"concurrency": True}, "concurrency"),
+        ({"concurrency": "8"}, "concurrency"),
+        ({"history_limit": 2.0}, "history_limit"),
+        ({"open_timeout": 5}, "open_timeout"),
+        ({"close_timeout": timedelta(seconds=-1)}, "close_timeout"),
+        ({"search_cache": -1}, "search_cache"),
+        ({"context_similarity": math.nan}, "context_similarity"),
     ],
 )
 def test_unusable_settings_are_named(options: dict[str, Any], name: str) -> None:
@@ -28,11 +38,38 @@ def test_unusable_settings_are_named(options: dict[str, Any], name: str) -> None
         Settings(**options)
 
 
-@pytest.mark.parametrize("options", [{"tier": "xml"}, {"temperature": 3}, {"timeout": 0}, {"retry": 1}])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"tier": "xml"},
+        {"temperature": 3},
+        {"temperature": math.nan},
+        {"timeout": 0},
+        {"timeout": math.inf},
+        {"deadline": math.nan},
+        {"deadline": -1},
+        {"seed": True},
+        {"max_tokens": "9"},
+        {"retries": -1},
+        {"concurrency": 1.5},
+        {"tools": "no"},
+        {"tools": 0},
+        {"retry": 1},
+    ],
+)
 def test_unusable_model_settings_are_named(options: dict[str, Any]) -> None:
     """The same for how models are called."""
     with pytest.raises(ConfigurationError, match=next(iter(options))):
         LLMSettings(**options)
+
+
+@pytest.mark.parametrize("name", ["add_memories", "update_memories", "delete_memories", "clear_memories"])
+@pytest.mark.parametrize("flag", ["no", "", 0, 1, None, []])
+def test_flags_are_true_or_false(name: str, flag: Any) -> None:
+    """What is no bool, truthy or not, is no flag: the error names the option."""
+    options: dict[str, Any] = {name: flag}
+    with pytest.raises(ConfigurationError, match=f"{name} must be True or False"):
+        MemoryManager(**options)
 
 
 def test_keys_are_not_shown() -> None:

@@ -485,3 +485,16 @@ def test_a_reply_of_wrong_types_is_refused_when_made(fields: dict[str, Any]) -> 
     """The error names the field."""
     with pytest.raises(TypeError, match=next(iter(fields))):
         ChatReply(**fields)
+
+
+@pytest.mark.parametrize("bound", [0, -1, "5", True, 1.5])
+async def test_bounds_are_positive_numbers(bound: Any) -> None:
+    """A bound that is no positive whole number is refused by name, before anything is asked."""
+    llm = LLM(ScriptedModel([]))
+    for name, call in {
+        "max_tokens": lambda **kw: llm.structured(PROMPT, Ids, **kw),
+        "max_calls": lambda **kw: llm.run_tools(PROMPT, [SimpleNamespace(name="x")], **kw),  # type: ignore[list-item]
+        "batch": lambda **kw: llm.embed(["x"], **kw),
+    }.items():
+        with pytest.raises(InvalidInputError, match=f"{name} must be a whole number"):
+            await call(**{name: bound})

@@ -1,9 +1,11 @@
 """How litellm is loaded, each in a fresh interpreter."""
 
+import logging
 import subprocess
 import sys
 import textwrap
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -152,3 +154,27 @@ async def test_a_version_without_the_header_list_is_no_error(monkeypatch: pytest
 
     monkeypatch.setitem(sys.modules, "litellm.anthropic_beta_headers_manager", None)
     loading._load_beta_headers()
+
+
+def test_who_waited_for_the_import_takes_what_it_gave(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A caller that got the lock after another one had loaded litellm imports nothing."""
+    from asyncmem.llm import loading
+
+    loaded = ModuleType("loaded")
+    monkeypatch.setattr(loading, "_litellm", loaded)
+    assert loading._load() is loaded
+
+
+def test_levels_that_the_application_set_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Loggers of litellm that have a level keep it; the others warn only."""
+    from asyncmem.llm import loading
+
+    monkeypatch.setitem(sys.modules, "litellm", ModuleType("litellm"))
+    monkeypatch.setitem(sys.modules, "litellm.anthropic_beta_headers_manager", None)
+    for name, level in zip(loading._LOGGERS, (logging.ERROR, logging.NOTSET, logging.INFO), strict=True):
+        logger = logging.getLogger(name)
+        monkeypatch.setattr(logger, "handlers", list(logger.handlers))
+        monkeypatch.setattr(logger, "level", level)
+    assert loading._import_quietly().suppress_debug_info is True
+    levels = [logging.getLogger(name).level for name in loading._LOGGERS]
+    assert levels == [logging.ERROR, logging.WARNING, logging.INFO]

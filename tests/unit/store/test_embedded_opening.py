@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ import asyncmem
 from asyncmem.store.embedded import EmbeddedServer
 from asyncmem.store.embedded_folder import Folder, ServerRecord
 from asyncmem.store.embedded_locks import FileLock, Mode, is_held
-from asyncmem.store.embedded_opening import Lease, python_path, running_server
+from asyncmem.store.embedded_opening import Lease, Opening, python_path, running_server
 
 
 @pytest.fixture
@@ -60,3 +61,23 @@ def test_another_python_finds_this_package(inherited: str | None) -> None:
     """The supervisor's Python looks where this package is, after what it inherits."""
     found = python_path(inherited).split(os.pathsep)
     assert found == [*([inherited] if inherited else []), str(Path(asyncmem.__file__).resolve().parents[1])]
+
+
+def test_who_finds_a_supervisor_starting_waits_for_it(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where somebody else's supervisor is starting the server, none is started: the opening waits until it is ready."""
+    lock = FileLock(folder.supervisor_lock)
+    assert lock.take(Mode.EXCLUSIVE)
+    waits: list[str] = []
+
+    def wait(opening: Opening, at: Folder, what_for: str) -> None:
+        waits.append(what_for)
+        at.begin_data()
+        at.finish_data("mongod")
+        at.write_server(ServerRecord(os.getpid(), 1, 27017, ready=True))
+
+    monkeypatch.setattr(Opening, "_wait", wait)
+    monkeypatch.setattr(Opening, "_start_supervisor", None)
+    opened = Opening(folder.path, timedelta(seconds=5))._reach(Lease(folder))
+    assert waits == ["it is still starting"]
+    assert opened.engine == "mongod"
+    lock.release()
