@@ -58,7 +58,7 @@ class VectorShelf:
         """The server's own index for vectors of this length, asked for once; ``None`` where it has none."""
         if dims not in self._indexes:
             try:
-                async with self._core.gate:
+                async with self._core.gate.passing():
                     listed = await (await self._memories.aggregate([{"$listSearchIndexes": {}}])).to_list()
             except OperationFailure:  # a server without search: it doesn't know the stage, or has it not set up
                 listed = []
