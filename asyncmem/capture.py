@@ -1,22 +1,27 @@
-"""Messages or a task in, decided operations out: one model call, then the guards."""
+"""Messages or a task in, decided operations out: one model call a window, then the guards."""
 
-from collections.abc import Mapping, Sequence
+import reprlib
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Literal
 
-from .errors import InvalidMessageError
+from .errors import ConfigurationError
+from .fingerprints import evidence_prints
 from .guards import judge_plan
 from .llm import LLM
-from .operations import Add, Delete, Operation, Update
+from .messages import Turn
+from .operations import Grounded, Operation
 from .plan import OPERATION_NAMES, plan_model
-from .prompts import capture_prompt, estimate_tokens, newest_within, strip_recalled
-from .types import Change, Message, Scope, Skipped, Tier, Usage, UserMemory
+from .prompts import capture_prompt, estimate_tokens
+from .staging import Staged
+from .tokens import tokenize
+from .types import CaptureEnd, Skipped, Tier, Usage, UserMemory
+from .windows import Window, windows
 
 SHOWN_TOKENS = 2_000
-"""Estimated tokens that the memories shown to the model may have: the newest that fit."""
-CONVERSATION_TOKENS = 16_000
-"""Estimated tokens that the messages of one capture may have."""
+"""Estimated tokens that the memories shown to the model may have."""
 REPLY_TOKENS = 1_200
 
 
@@ -32,6 +37,10 @@ class CaptureOptions:
         system_message: replaces the whole prompt; may use ``{existing_memories}`` and ``{operations}``.
         memory_capture_instructions: replaces the part that says what to capture.
         additional_instructions: comes after the memories.
+        evidence: ``"off"`` takes what the model decides without the user's words for it.
+
+    Raises:
+        ConfigurationError: ``evidence`` is neither.
     """
 
     add: bool = True
@@ -41,6 +50,11 @@ class CaptureOptions:
     system_message: str | None = None
     memory_capture_instructions: str | None = None
     additional_instructions: str | None = None
+    evidence: Literal["strict", "off"] = "strict"
+
+    def __post_init__(self) -> None:
+        if self.evidence not in ("strict", "off"):
+            raise ConfigurationError(f"evidence must be 'strict' or 'off', not {reprlib.repr(self.evidence)}")
 
     @property
     def enabled(self) -> tuple[str, ...]:
@@ -48,7 +62,7 @@ class CaptureOptions:
         return tuple(name for name in OPERATION_NAMES if getattr(self, name))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Decision:
     """What a model decided, after the guards.
 
@@ -56,182 +70,147 @@ class Decision:
         operations: to be applied, with the memories' real ids.
         skipped: what was decided and must not be applied.
         usage: model calls, tokens and cost.
-        tier: which step of the ladder answered; ``None`` when no model was asked.
+        tier: which step of the ladder answered last; ``None`` when no model was asked.
+        tools: the model decided by tool calls.
+        windows: parts that the conversation was read in.
+        ended: which limit stopped the model, if one did.
         words: what the user said, to be recorded where an operation brings no evidence of its own.
     """
 
-    operations: list[Operation] = field(default_factory=list[Operation])
+    operations: list[Grounded] = field(default_factory=list[Grounded])
     skipped: list[Skipped] = field(default_factory=list[Skipped])
     usage: Usage = field(default_factory=Usage)
     tier: Tier | None = None
+    tools: bool = False
+    windows: int = 0
+    ended: CaptureEnd = "done"
     words: str | None = None
-
-
-def read_messages(message: object, messages: object) -> list[Message]:
-    """The turns of user and assistant, without what was recalled into them and without blank ones.
-
-    Args:
-        message: one message: a string, a dict in OpenAI's shape, or a ``Message``.
-        messages: a sequence of such.
-
-    Returns:
-        The conversation; empty when the user said nothing.
-
-    Raises:
-        InvalidMessageError: both or neither were given, or one is no message.
-    """
-    if (message is None) == (messages is None):
-        raise InvalidMessageError("pass either message or messages" + (", not both" if messages is not None else ""))
-    if messages is None:
-        items: Sequence[object] = [message]
-    elif isinstance(messages, Sequence) and not isinstance(messages, str | bytes):
-        items = messages  # pyright: ignore[reportUnknownVariableType]
-    else:
-        raise InvalidMessageError(f"messages must be a list, not {type(messages).__name__}: pass one as message")
-    read = [_read(item, f"messages[{i}]" if messages is not None else "message") for i, item in enumerate(items)]
-    turns = [turn for turn in read if turn.role in ("user", "assistant") and turn.content]
-    return turns if any(turn.role == "user" for turn in turns) else []
-
-
-def _read(item: object, where: str) -> Message:
-    match item:
-        case Message():
-            made = item
-        case str():
-            made = Message(content=item)
-        case Mapping():
-            made = _from_mapping(item, where)  # pyright: ignore[reportUnknownArgumentType]
-        case _:
-            raise InvalidMessageError(f"{where} must be a str, dict or Message, not {type(item).__name__}")
-    return made.model_copy(update={"content": strip_recalled(made.content)})
-
-
-def _from_mapping(item: Mapping[Any, Any], where: str) -> Message:
-    role = item.get("role")
-    if not isinstance(role, str):
-        raise InvalidMessageError(f"{where} has no role: use 'user' or 'assistant'")
-    return Message(role=role.strip().casefold(), content=_content(item.get("content"), where), at=item.get("at"))
-
-
-def _content(content: object, where: str) -> str:
-    """The text of a message's content; other parts, such as images and tool calls, hold none."""
-    match content:
-        case None:
-            return ""
-        case str():
-            return content
-        case list() | tuple():
-            return "\n".join(text for part in content if (text := _part(part, where)))  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
-        case _:
-            raise InvalidMessageError(f"{where} has content of type {type(content).__name__}: use text or parts")
-
-
-def _part(part: object, where: str) -> str:
-    match part:
-        case str():
-            return part
-        case Mapping():
-            text = part.get("text")  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
-            return text if isinstance(text, str) else ""
-        case _:
-            raise InvalidMessageError(f"{where} has a part of type {type(part).__name__}: use text or dicts")
 
 
 async def decide(
     llm: LLM,
-    messages: Sequence[Message],
+    turns: Sequence[Turn],
     existing: Sequence[UserMemory],
     options: CaptureOptions,
     *,
     now: datetime,
     task: bool = False,
+    known: int = 0,
 ) -> Decision:
     """What a model wants changed, as far as the guards let it.
 
+    A conversation that exceeds a window is read in several, each of which knows what the ones before it decided.
+
     Args:
         llm: the model.
-        messages: what ``read_messages`` gave. Without any, or with every operation switched off, no model is asked.
+        turns: what ``read_messages`` gave. Without any, or with every operation switched off, no model is asked.
         existing: what is known of the user, oldest update first.
         options: what the model may do, and what it is told.
         now: the date of messages without a time.
         task: the messages ask for a change of memories.
+        known: so many of the first turns were captured before.
 
     Raises:
         InvalidMessageError: the conversation is too long for one capture.
         ModelError: the model could not be asked, or not be understood.
     """
-    said = [message.content for message in messages if message.role == "user"]
-    if not said or not options.enabled:
-        return Decision()
-    if sum(estimate_tokens(message.content) for message in messages) > CONVERSATION_TOKENS:
-        raise InvalidMessageError(f"the messages exceed about {CONVERSATION_TOKENS:,} tokens: pass them in parts")
-    shown = _to_show(existing)
+    decision = Decision()
+    if not options.enabled:
+        return decision
+    staged = Staged(existing)
+    for window in windows(turns, known):
+        await _read_window(llm, window, staged, options, decision, now=now, task=task)
+    if not decision.windows:
+        return decision
+    decision.operations = staged.operations
+    decision.words = "\n".join(turn.content for turn in turns[known:] if turn.role == "user")
+    return decision
+
+
+async def _read_window(
+    llm: LLM, window: Window, staged: Staged, options: CaptureOptions, decision: Decision, *, now: datetime, task: bool
+) -> None:
+    """Have a model decide on one window, and stage what the guards let through."""
+    shown = choose_shown(staged.memories, window)
     prompt = capture_prompt(
         options.enabled,
         system_message=options.system_message,
         memory_capture_instructions=options.memory_capture_instructions,
         additional_instructions=options.additional_instructions,
         memories=shown,
-        messages=messages,
+        messages=window.turns,
         now=now,
         task=task,
+        earlier=window.earlier,
     )
     reply = await llm.structured(prompt, plan_model(options.enabled), max_tokens=REPLY_TOKENS)
     judged = judge_plan(
-        reply.value, shown=shown, existing=existing, messages=messages, enabled=options.enabled, now=now
+        reply.value,
+        shown=shown,
+        existing=staged.memories,
+        messages=window.evident,
+        enabled=options.enabled,
+        now=now,
+        indexes=[turn.index for turn in window.evident],
+        evidence=options.evidence,
     )
-    return Decision(judged.operations, judged.skipped, reply.usage, reply.tier, "\n".join(said))
+    for operation in judged.operations:
+        staged.take(ground(operation, window.evident, now if task else None))
+    decision.skipped += judged.skipped
+    decision.usage += reply.usage
+    decision.tier = reply.tier
+    decision.windows += 1
 
 
-def _to_show(existing: Sequence[UserMemory]) -> list[UserMemory]:
-    """The newest that fit, in the order of their making: an update then moves no line, and caches stay warm.
+def ground(operation: Operation, turns: Sequence[Turn], at: datetime | None = None) -> Grounded:
+    """The operation with the fingerprints of the sentences that its evidence stands in.
 
-    Text that was stored as suspect is not shown to a model.
+    Args:
+        operation: what is to be done.
+        turns: the conversation.
+        at: when it was said, where the turns don't say.
     """
-    fitting = newest_within([m for m in existing if not m.metadata.get("suspect")], SHOWN_TOKENS)
-    return sorted(fitting, key=lambda m: (m.created_at is not None, m.created_at, str(m.memory_id)))
+    evidence: str = getattr(operation, "evidence", None) or ""
+    sources: tuple[int, ...] = getattr(operation, "sources", ())
+    held = [turn for turn in turns if turn.index in sources]
+    times = [turn.at or at for turn in held]
+    said_at = max((t for t in times if t is not None), default=None) if all(times) else None
+    return Grounded(operation, sources, frozenset(evidence_prints(evidence, [t.content for t in held])), said_at)
 
 
-def preview(
-    operations: Sequence[Operation], existing: Sequence[UserMemory], scope: Scope, now: datetime
-) -> list[Change]:
-    """The changes that the operations would make. Memories that would be added have no id yet: theirs is ""."""
-    known = {str(memory.memory_id): memory for memory in existing}
-    changes: list[Change] = []
-    for operation in operations:
-        match operation:
-            case Add():
-                changes.append(Change("add", "", None, _added(operation, scope, now), "capture", now))
-            case Update():
-                before = known[operation.memory_id]
-                after = _updated(before, operation, now)
-                changes.append(Change("update", operation.memory_id, before, after, "capture", now))
-            case Delete():
-                before = known[operation.memory_id]
-                changes.append(Change("delete", operation.memory_id, before, None, "capture", now))
-            case _:  # Clear
-                changes += [Change("delete", i, memory, None, "capture", now) for i, memory in known.items()]
-    return changes
+def choose_shown(memories: Sequence[UserMemory], window: Window) -> list[UserMemory]:
+    """The memories to show: all when they fit, else those that share words with what was said, and the newest.
+
+    They stand in the order of their making: an update then moves no line, and caches stay warm. Text that was
+    stored as suspect is not shown to a model.
+    """
+    candidates = [m for m in memories if not m.metadata.get("suspect")]
+    tokens = {id(m): estimate_tokens(m.memory) + 3 for m in candidates}
+    if sum(tokens.values()) > SHOWN_TOKENS:
+        candidates = _fitting(candidates, tokens, " ".join(turn.content for turn in (*window.earlier, *window.turns)))
+    return sorted(candidates, key=lambda m: (m.created_at is not None, m.created_at, str(m.memory_id)))
 
 
-def _added(add: Add, scope: Scope, now: datetime) -> UserMemory:
-    return UserMemory(
-        memory=add.memory,
-        topics=list(add.topics),
-        user_id=scope.user_id,
-        agent_id=scope.agent_id,
-        team_id=scope.team_id,
-        input=add.evidence,
-        created_at=now,
-        updated_at=now,
-        metadata={"suspect": True} if add.suspect else {},
-    )
+def rank_by_words(texts: Sequence[str], words: str) -> list[int]:
+    """Which texts share words with ``words``, by their rarity among the texts, the best first."""
+    wanted = set(tokenize(words))
+    held = [wanted.intersection(tokenize(text)) for text in texts]
+    count = Counter(word for tokens in held for word in tokens)
+    scores = [sum(1 / count[word] for word in tokens) for tokens in held]
+    return sorted((i for i, score in enumerate(scores) if score), key=lambda i: (-scores[i], -i))
 
 
-def _updated(before: UserMemory, update: Update, now: datetime) -> UserMemory:
-    changed: dict[str, object] = {"memory": update.memory, "updated_at": now, "revision": before.revision + 1}
-    if update.topics is not None:
-        changed["topics"] = list(update.topics)
-    if update.suspect:
-        changed["metadata"] = {**before.metadata, "suspect": True}
-    return before.model_copy(update=changed)
+def _fitting(memories: Sequence[UserMemory], tokens: dict[int, int], words: str) -> list[UserMemory]:
+    """Half of the room goes to what the words are about, the rest to the newest."""
+    ranked = rank_by_words([m.memory for m in memories], words)
+    chosen: dict[int, UserMemory] = {}
+    room = SHOWN_TOKENS
+    for order, least in (([memories[i] for i in ranked], SHOWN_TOKENS // 2), (list(reversed(memories)), 0)):
+        for memory in order:
+            if id(memory) in chosen:
+                continue
+            if room - tokens[id(memory)] < least:
+                break
+            chosen[id(memory)] = memory
+            room -= tokens[id(memory)]
+    return list(chosen.values())

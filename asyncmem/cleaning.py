@@ -167,6 +167,15 @@ def clean_time(value: object) -> datetime:
     Raises:
         InvalidMemoryError: it is none of these, or outside the years 1 to 9999.
     """
+    return clean_local_time(value).astimezone(UTC)
+
+
+def clean_local_time(value: object) -> datetime:
+    """As ``clean_time``, in the time zone that it was given in: which day it was depends on it.
+
+    Raises:
+        InvalidMemoryError: it is no time, or outside the years 1 to 9999.
+    """
     try:
         match value:
             case datetime():
@@ -177,7 +186,8 @@ def clean_time(value: object) -> datetime:
                 moment = _EPOCH + timedelta(seconds=value)
             case _:
                 moment = datetime.fromisoformat("")
-        moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+        moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
+        moment.astimezone(UTC)
     except (ValueError, OverflowError):
         raise InvalidMemoryError(
             f"a time must be a datetime, an ISO 8601 string or Unix seconds within the years 1 to 9999; "

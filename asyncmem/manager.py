@@ -2,23 +2,23 @@
 
 import asyncio
 import os
-import time
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from types import EllipsisType, TracebackType
-from typing import Any, Never, Self, cast
+from typing import Any, Literal, Never, Self, cast
 
 from pydantic import JsonValue
 
-from .capture import CaptureOptions, Decision, decide, preview, read_messages
+from .capture import CaptureOptions
+from .capturing import Capturer
 from .cleaning import clean_filter_text, clean_id, clean_limit, clean_revision, clean_text
 from .errors import ConfigurationError, InvalidIdError, InvalidMemoryError
-from .filters import NO_FILTERS, clean_filters
+from .filters import clean_filters
 from .llm import LLM, ChatModel, Embedder
 from .llm.embedder import to_embedder
 from .llm.provider import Completion, Router
-from .operations import Add, Update
-from .retrieval import SHOWN, RetrievalVerbs
+from .messages import Turn, read_messages
+from .retrieval import RetrievalVerbs
 from .search import SearchEngine
 from .settings import LLMSettings, Settings
 from .store.opening import Opening
@@ -26,7 +26,6 @@ from .types import (
     CaptureResult,
     Change,
     ErasureReceipt,
-    Message,
     Scope,
     UserMemory,
     clean_scope,
@@ -56,6 +55,7 @@ class MemoryManager(RetrievalVerbs):
         update_memories: whether a model may update.
         delete_memories: whether a model may delete.
         clear_memories: whether a model may clear all memories of the one user at hand.
+        evidence: ``"strict"`` writes only what the user's own words carry; ``"off"`` what the model decides.
         default_user_id: whose memories a call without ``user_id`` means. Services set it to ``None``, which makes
             a missing ``user_id`` an error.
         settings: how memories are stored.
@@ -78,6 +78,7 @@ class MemoryManager(RetrievalVerbs):
         update_memories: bool = True,
         delete_memories: bool = False,
         clear_memories: bool = False,
+        evidence: Literal["strict", "off"] = "strict",
         default_user_id: str | None = "default",
         settings: Settings | None = None,
         **unknown: Never,
@@ -91,7 +92,7 @@ class MemoryManager(RetrievalVerbs):
         self._llm = LLM(model or os.environ.get("ASYNCMEM_MODEL") or DEFAULT_MODEL, llm or LLMSettings())
         embedder = None if embedding_model is None else to_embedder(embedding_model, llm or LLMSettings())
         self._search = SearchEngine(self._llm, embedder, self._settings)
-        self._options = CaptureOptions(
+        options = CaptureOptions(
             add=add_memories,
             update=update_memories,
             delete=delete_memories,
@@ -99,7 +100,9 @@ class MemoryManager(RetrievalVerbs):
             system_message=system_message,
             memory_capture_instructions=memory_capture_instructions,
             additional_instructions=additional_instructions,
+            evidence=evidence,
         )
+        self._capturer = Capturer(self._llm, options, self._settings, self._search)
         self._opening = Opening(db, self._settings)
 
     async def __aenter__(self) -> Self:
@@ -323,21 +326,32 @@ class MemoryManager(RetrievalVerbs):
         user_id: str | None = None,
         agent_id: str | None = None,
         team_id: str | None = None,
+        idempotency_key: str | None = None,
     ) -> CaptureResult:
         """A model reads what was said and decides what to add, update or delete; what came of it.
 
+        All changes are applied together. One user's captures run one after the other. The same messages again do
+        nothing while the first capture is remembered (``Settings.capture_memory``), and of a conversation that goes
+        on only what is new is read.
+
         Args:
             message: what the user said, or one message.
-            messages: a conversation: strings, OpenAI-shaped dicts or ``Message`` values.
+            messages: a conversation: strings, ``Message`` values, or messages of OpenAI, Anthropic, Gemini or
+                LangChain.
             user_id: whose memories.
             agent_id: recorded on what is added.
             team_id: recorded on what is added.
+            idempotency_key: names this capture: the same key again does nothing, another one captures the same
+                words again.
 
         Raises:
             InvalidMessageError: both or neither were passed, or one can't be read.
             ModelError: the model could not be asked. Nothing was changed.
+            StoreError: the changes could not be written. Call again: nothing is done twice.
         """
-        return await self._capture(read_messages(message, messages), (user_id, agent_id, team_id))
+        turns, scope = read_messages(message, messages), clean_scope(self._user(user_id), agent_id, team_id)
+        key = None if idempotency_key is None else clean_id(idempotency_key, "idempotency_key")
+        return await self._capture(turns, scope, key=key)
 
     async def extract_user_memories(
         self,
@@ -348,8 +362,11 @@ class MemoryManager(RetrievalVerbs):
         agent_id: str | None = None,
         team_id: str | None = None,
     ) -> CaptureResult:
-        """What ``create_user_memories`` would do, as a preview: nothing is written."""
-        return await self._capture(read_messages(message, messages), (user_id, agent_id, team_id), write=False)
+        """What ``create_user_memories`` would do with new messages, as a preview: nothing is written."""
+        turns, scope = read_messages(message, messages), clean_scope(self._user(user_id), agent_id, team_id)
+        if not turns:
+            return CaptureResult()
+        return await self._capturer.preview(await self._opening.store(), turns, scope)
 
     async def update_memory_task(
         self,
@@ -360,45 +377,15 @@ class MemoryManager(RetrievalVerbs):
         team_id: str | None = None,
     ) -> CaptureResult:
         """A model carries out a task such as "remember that I live in Shanghai"; what came of it."""
-        return await self._capture(read_messages(task, None), (user_id, agent_id, team_id), task=True)
+        turns, scope = read_messages(task, None), clean_scope(self._user(user_id), agent_id, team_id)
+        return await self._capture(turns, scope, task=True)
 
     async def _capture(
-        self,
-        messages: list[Message],
-        ids: tuple[str | None, str | None, str | None],
-        *,
-        task: bool = False,
-        write: bool = True,
+        self, turns: list[Turn], scope: Scope, *, key: str | None = None, task: bool = False
     ) -> CaptureResult:
-        began = time.monotonic()
-        scope = clean_scope(self._user(ids[0]), ids[1], ids[2])
-        if not messages:
+        if not turns:
             return CaptureResult()
-        store = await self._opening.store()
-        existing = await store.read.last_n(Scope(scope.user_id), NO_FILTERS, SHOWN)
-        now = self._settings.clock()
-        decision: Decision = await decide(self._llm, messages, existing, self._options, now=now, task=task)
-        if write:
-            seen = {str(m.memory_id): m.revision for m in existing}
-            texts = [clean_text(each.memory) for each in decision.operations if isinstance(each, Add | Update)]
-            applied = await store.applier.apply(
-                scope,
-                decision.operations,
-                seen=seen,
-                cause="capture",
-                words=decision.words,
-                vectors=await self._search.vectors(texts),
-            )
-            changes, skipped = applied.changes, applied.skipped
-        else:
-            changes, skipped = preview(decision.operations, existing, scope, now), []
-        return CaptureResult(
-            changes=changes,
-            skipped=[*decision.skipped, *skipped],
-            usage=decision.usage,
-            tier=decision.tier,
-            duration=timedelta(seconds=time.monotonic() - began),
-        )
+        return await self._capturer.capture(await self._opening.store(), turns, scope, key=key, task=task)
 
 
 def _check_options(settings: object, llm: object, *texts: object) -> None:

@@ -3,6 +3,7 @@
 import re
 import unicodedata
 from dataclasses import dataclass
+from datetime import datetime
 from hashlib import blake2b
 
 _QUOTES = str.maketrans(
@@ -61,6 +62,28 @@ class Clear:
 
 
 Operation = Add | Update | Delete | Clear
+
+
+@dataclass(frozen=True, slots=True)
+class Grounded:
+    """An operation, and where the words stand that it rests on.
+
+    Attributes:
+        operation: what is to be done.
+        sources: indexes of the messages with those words.
+        prints: fingerprints of the sentences with those words.
+        said_at: when they were said, if that is known.
+    """
+
+    operation: Operation
+    sources: tuple[int, ...] = ()
+    prints: frozenset[bytes] = frozenset()
+    said_at: datetime | None = None
+
+    @property
+    def evidence(self) -> str | None:
+        """The user's words."""
+        return getattr(self.operation, "evidence", None)
 
 
 def fold(text: str) -> str:

@@ -16,7 +16,8 @@ from pydantic import (
 
 from .cleaning import utc_now
 from .errors import ConfigurationError
-from .types import Tier, reject
+from .types import Tier
+from .values import reject
 
 
 class _Frozen(BaseModel):
@@ -41,6 +42,8 @@ class Settings(_Frozen):
         clock: gives the time now, as an aware datetime. Tests pass their own.
         collection_prefix: our collections' names begin with it.
         retention: how long deleted and replaced memories stay in the archive.
+        capture_memory: how long a capture is remembered, so that the same messages, or the same idempotency key, do
+            nothing twice.
         history_limit: earlier revisions kept inside a memory's own document; older ones go to the archive.
         open_timeout: how long opening waits for a server.
         close_timeout: how long closing waits for calls under way; those that take longer get a ``StoreTimeoutError``.
@@ -57,6 +60,7 @@ class Settings(_Frozen):
     clock: Callable[[], datetime] = utc_now
     collection_prefix: str = Field(default="asyncmem_", pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,63}$")
     retention: timedelta = Field(default=timedelta(days=30), ge=timedelta(0), le=timedelta(days=36_500))
+    capture_memory: timedelta = Field(default=timedelta(days=1), ge=timedelta(0), le=timedelta(days=36_500))
     history_limit: int = Field(default=20, ge=1, le=50)
     open_timeout: timedelta = Field(default=timedelta(seconds=10), gt=timedelta(0))
     close_timeout: timedelta = Field(default=timedelta(seconds=30), ge=timedelta(0))

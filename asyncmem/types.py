@@ -1,206 +1,15 @@
 """The values that go in and come out: frozen, and usable with no database and no event loop."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Annotated, Any, ClassVar, Literal, Self, overload
+from typing import Literal, overload
 
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    JsonValue,
-    ModelWrapValidatorHandler,
-    ValidationError,
-    field_validator,
-    model_validator,
-)
-
-from .cleaning import INT64, MAX_INPUT, clean_id, clean_metadata, clean_text, clean_time, clean_topics, encodable
-from .errors import AsyncMemError, InvalidMemoryError, InvalidMessageError
-from .usage import Usage as Usage  # the name is public here too
-
-
-def _optional(clean: Callable[[Any], Any]) -> BeforeValidator:
-    return BeforeValidator(lambda value: None if value is None else clean(value))
-
-
-Time = Annotated[datetime, _optional(clean_time)]
-
-
-def reject(error: type[AsyncMemError], cause: ValidationError, what: str) -> AsyncMemError:
-    """Our error for pydantic's, which would show the values that were passed in."""
-    lines = (f"{'.'.join(map(str, e['loc'])) or what}: {e['msg']}" for e in cause.errors(include_input=False))
-    return error(f"{what} can't be used: " + "; ".join(lines))
-
-
-class UserMemory(BaseModel):
-    """One stored third-person statement about a user.
-
-    A frozen value: change a copy (``memory.model_copy(update=...)``) or ask the manager. Text is kept in Unicode
-    NFC, stripped, 1 to 8,000 characters; times are aware UTC datetimes to the millisecond.
-
-    Attributes:
-        memory: the statement.
-        memory_id: its id; given by the store when ``None``.
-        topics: at most 32 of 64 characters, in order, without duplicates.
-        user_id: whose memory it is.
-        agent_id: which agent wrote it.
-        team_id: which team of agents wrote it.
-        input: the words that it came from.
-        feedback: a person's verdict on it.
-        created_at: when it was first written.
-        updated_at: when its text or topics last changed.
-        revision: 1 when new, one more at every change.
-        metadata: JSON values of the application's own.
-        pinned: never pruned, never summarised.
-        expires_at: when it is forgotten by itself.
-
-    Raises:
-        InvalidMemoryError: a value can't be stored.
-        InvalidIdError: an id is not a usable string.
-    """
-
-    model_config: ClassVar[ConfigDict] = ConfigDict(
-        frozen=True, extra="forbid", hide_input_in_errors=True, ser_json_timedelta="iso8601"
-    )
-
-    memory: str
-    memory_id: str | None = None
-    topics: list[str] = Field(default_factory=list[str])
-    user_id: str | None = None
-    agent_id: str | None = None
-    team_id: str | None = None
-    input: str | None = None
-    feedback: str | None = None
-    created_at: Time | None = None
-    updated_at: Time | None = None
-    revision: int = Field(default=1, ge=1, lt=INT64)
-    metadata: dict[str, JsonValue] = Field(default_factory=dict[str, JsonValue])
-    pinned: bool = False
-    expires_at: Time | None = None
-
-    @model_validator(mode="wrap")
-    @classmethod
-    def _typed_errors(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
-        try:
-            return handler(data)
-        except ValidationError as error:
-            raise reject(InvalidMemoryError, error, "memory") from None
-
-    @field_validator("memory", mode="before")
-    @classmethod
-    def _clean_memory(cls, value: object) -> str:
-        return clean_text(value)
-
-    @field_validator("topics", mode="before")
-    @classmethod
-    def _clean_topics(cls, value: object) -> list[str]:
-        return [] if value is None else clean_topics(value)
-
-    @field_validator("metadata", mode="before")
-    @classmethod
-    def _clean_metadata(cls, value: object) -> dict[str, JsonValue]:
-        return {} if value is None else clean_metadata(value)
-
-    @field_validator("memory_id", "user_id", "agent_id", "team_id", mode="before")
-    @classmethod
-    def _clean_ids(cls, value: object, info: Any) -> str | None:
-        return None if value is None else clean_id(value, str(info.field_name))
-
-    @field_validator("input", "feedback", mode="before")
-    @classmethod
-    def _clean_words(cls, value: object, info: Any) -> str | None:
-        if isinstance(value, str) and not value.strip():
-            return None
-        return None if value is None else clean_text(value, str(info.field_name), MAX_INPUT)
-
-    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:  # noqa: ARG002
-        """A copy with other values, validated like a new one; it shares nothing with the original."""
-        return type(self).model_validate({**self.__dict__, **(update or {})})
-
-    @classmethod
-    def trusted(cls, values: dict[str, Any]) -> Self:
-        """A memory from values that the store wrote, without validating them again.
-
-        ``values`` must hold every field. Some ten times faster than validation; for rows read by the store only.
-        """
-        memory = cls.__new__(cls)
-        put = object.__setattr__
-        put(memory, "__dict__", values)
-        put(memory, "__pydantic_fields_set__", _ALL_FIELDS)
-        put(memory, "__pydantic_extra__", None)
-        put(memory, "__pydantic_private__", None)
-        return memory
-
-
-_ALL_FIELDS = set(UserMemory.model_fields)
-
-
-class Message(BaseModel):
-    """One turn of a conversation.
-
-    Attributes:
-        role: ``"user"`` or ``"assistant"``; other roles are left out of capture.
-        content: its text.
-        at: when it was said; dates in memories are made absolute from it.
-
-    Raises:
-        InvalidMessageError: a value can't be used.
-    """
-
-    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
-
-    role: str = "user"
-    content: str
-    at: Time | None = None
-
-    @field_validator("content")
-    @classmethod
-    def _can_be_sent(cls, value: str) -> str:
-        if not encodable(value):
-            raise InvalidMessageError("the message holds a lone surrogate, which no encoding can hold: remove it")
-        return value
-
-    @model_validator(mode="wrap")
-    @classmethod
-    def _typed_errors(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
-        try:
-            return handler(data)
-        except ValidationError as error:
-            raise reject(InvalidMessageError, error, "message") from None
-        except InvalidMemoryError as error:
-            raise InvalidMessageError(str(error)) from None
-
-
-@dataclass(frozen=True, slots=True)
-class Scope:
-    """Whose memories, and which agent's and team's of them.
-
-    Attributes:
-        user_id: whose memories; never optional.
-        agent_id: only those that this agent wrote.
-        team_id: only those that this team wrote.
-    """
-
-    user_id: str
-    agent_id: str | None = None
-    team_id: str | None = None
-
-
-def clean_scope(user_id: object, agent_id: object = None, team_id: object = None) -> Scope:
-    """The scope, if all its ids are usable strings.
-
-    Raises:
-        InvalidIdError: one is not.
-    """
-    return Scope(
-        clean_id(user_id, "user_id"),
-        None if agent_id is None else clean_id(agent_id, "agent_id"),
-        None if team_id is None else clean_id(team_id, "team_id"),
-    )
-
+from .usage import Usage as Usage  # these names are public here too
+from .values import Message as Message
+from .values import Scope as Scope
+from .values import UserMemory as UserMemory
+from .values import clean_scope as clean_scope
 
 ChangeKind = Literal["add", "update", "delete"]
 Tier = Literal["native", "json_schema", "json_object", "text"]
@@ -217,6 +26,8 @@ class Change:
         after: the memory as it became; ``None`` for a delete.
         cause: who or what caused it: ``"manual"``, ``"capture"``, ``"revert"`` …
         at: when.
+        evidence: the user's words that a capture rests it on.
+        sources: indexes of the messages in which those words stand, as they were passed in.
     """
 
     kind: ChangeKind
@@ -225,6 +36,8 @@ class Change:
     after: UserMemory | None
     cause: str
     at: datetime
+    evidence: str | None = None
+    sources: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,6 +57,9 @@ class Skipped:
     memory_id: str | None = None
 
 
+CaptureEnd = Literal["done", "rounds", "operations"]
+
+
 @dataclass(frozen=True, slots=True)
 class CaptureResult:
     """What a capture decided and what came of it.
@@ -252,8 +68,12 @@ class CaptureResult:
         changes: what was applied (for a preview: what would be), in order.
         skipped: what was decided and not applied, each with its reason.
         usage: model calls, tokens and cost.
-        tier: which step of the ladder answered; ``None`` when no model was asked.
+        tier: which step of the ladder gave the plan; ``None`` when tools were called, or no model was asked.
         duration: wall-clock time of the whole capture.
+        tools: the model decided by tool calls rather than by a plan.
+        windows: parts that the conversation was read in; 0 when no model was asked.
+        ended: ``"done"``, or the limit that stopped the model: ``"rounds"`` of calls, or ``"operations"``.
+        repeated: these messages, or this idempotency key, were captured before: nothing was done.
     """
 
     changes: list[Change] = field(default_factory=list[Change])
@@ -261,13 +81,26 @@ class CaptureResult:
     usage: Usage = field(default_factory=Usage)
     tier: Tier | None = None
     duration: timedelta = timedelta()
+    tools: bool = False
+    windows: int = 0
+    ended: CaptureEnd = "done"
+    repeated: bool = False
 
     def __str__(self) -> str:
         kinds = [change.kind for change in self.changes]
         counts = ", ".join(f"{kinds.count(k)} {k}" for k in ("add", "update", "delete") if k in kinds)
-        return (
-            f"{counts or 'no change'}, {len(self.skipped)} skipped, {self.usage.calls} model calls"
-            f" ({self.tier or 'none'}), {self.duration.total_seconds():.2f} s"
+        how = "tools" if self.tools else self.tier or "none"
+        marks = [f"{self.windows} windows"] if self.windows > 1 else []
+        marks += [f"stopped at the limit of {self.ended}"] if self.ended != "done" else []
+        marks += ["captured before"] if self.repeated else []
+        return ", ".join(
+            [
+                counts or "no change",
+                f"{len(self.skipped)} skipped",
+                f"{self.usage.calls} model calls ({how})",
+                *marks,
+                f"{self.duration.total_seconds():.2f} s",
+            ]
         )
 
 
@@ -313,7 +146,7 @@ class ErasureReceipt:
 
     Attributes:
         user_id: whose data it was.
-        counts: rows that were removed, by kind: ``"memories"``, ``"archive"``.
+        counts: rows that were removed, by kind: ``"memories"``, ``"archive"``, ``"captures"``.
         at: when.
     """
 

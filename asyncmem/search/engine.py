@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from ..errors import AsyncMemError
 from ..llm import LLM, Embedder
 from ..settings import Settings
-from ..types import MemorySearchResult, Scope
+from ..types import MemorySearchResult, Scope, UserMemory
 from .cache import IndexCache
 from .loading import load
 from .methods import to_plan
@@ -66,6 +66,11 @@ class SearchEngine:
         request = SearchRequest(Scope(user_id), query, _RELEVANT, min_similarity=self._settings.context_similarity)
         method = "keyword" if self._embedder is None else "hybrid"
         return await to_plan(method, request, "raise").run(self.sources(store))
+
+    async def by_words(self, store: "MemoryStore", user_id: str, text: str) -> list[UserMemory]:
+        """The memories that a text is most about, by its words."""
+        request = SearchRequest(Scope(user_id), text, _RELEVANT)
+        return (await to_plan("keyword", request, "raise").run(self.sources(store))).memories
 
     async def reembed(self, store: "MemoryStore", user_id: str, batch: int, on_progress: Progress | None) -> int:
         """Embed what a user has without a vector of this embedder; how many memories got one."""

@@ -12,7 +12,7 @@ from hashlib import blake2b
 from pymongo import ReplaceOne
 from pymongo.errors import BulkWriteError
 
-from .core import Core, pages
+from .core import Core, Session, pages
 from .documents import Row
 from .rows import lasting, state_of
 
@@ -25,18 +25,21 @@ class Archive:
     def __init__(self, core: Core) -> None:
         self._core = core
 
-    async def keep(self, rows: Sequence[Row], kind: str, cause: str, at: datetime) -> list[str]:
+    async def keep(
+        self, rows: Sequence[Row], kind: str, cause: str, at: datetime, session: Session = None
+    ) -> list[str]:
         """Keep rows that are about to be deleted; the keys of the copies."""
         entries = [self._entry(row, row, (row.get("revision") or 1) + 1, kind, cause, at) for row in rows]
-        return await self._write(entries)
+        return await self._write(entries, session)
 
-    async def spill(self, row: Row, entries: Sequence[Row]) -> list[str]:
+    async def spill(self, row: Row, entries: Sequence[Row], session: Session = None) -> list[str]:
         """Keep history entries that are about to leave the memory's own document; the keys of the copies."""
         return await self._write(
             [
                 self._entry(row, e, e.get("revision") or 1, "history", e.get("cause", "unknown"), e.get("at"))
                 for e in entries
-            ]
+            ],
+            session,
         )
 
     def _entry(self, row: Row, kept: Row, revision: int, kind: str, cause: str, at: datetime | None) -> Row:
@@ -54,12 +57,14 @@ class Archive:
             "expire_at": now + self._core.settings.retention,
         }
 
-    async def _write(self, entries: list[Row]) -> list[str]:
+    async def _write(self, entries: list[Row], session: Session) -> list[str]:
         operations = [ReplaceOne({"_id": e["_id"], "user_id": e["user_id"]}, e, upsert=True) for e in entries]
-        async with self._core.calling():
+        async with self._core.turn(session):
             try:
-                await self._core.collections.archive.bulk_write(operations, ordered=False)
+                await self._core.collections.archive.bulk_write(operations, ordered=False, session=session)
             except BulkWriteError as error:
+                if session is not None:
+                    raise
                 refused = (error.details or {}).get("writeErrors", [])
                 if not refused or any(e.get("code") != _DUPLICATE for e in refused):
                     raise  # else somebody else wrote the same copy at the same moment

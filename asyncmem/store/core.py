@@ -2,10 +2,11 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from pymongo.asynchronous.client_session import AsyncClientSession
 from pymongo.asynchronous.cursor import AsyncCursor
 
 from ..cleaning import clean_time
@@ -18,6 +19,8 @@ from .translate import translated
 
 PAGE = 500
 """Rows that are decoded in one go: keeps the event loop's longest stall at a few milliseconds."""
+Session = AsyncClientSession | None
+"""The transaction that a call is part of, if any."""
 ATTEMPTS = 20
 """How often a compare-and-set that lost a race is tried again."""
 
@@ -99,6 +102,10 @@ class Core:
         async with self.gate.passing():
             with translated():
                 yield
+
+    def turn(self, session: Session) -> AbstractAsyncContextManager[None]:
+        """``calling()``, unless a transaction, which waited for its turn as a whole, is under way."""
+        return self.calling() if session is None else nullcontext()
 
 
 async def pages(cursor: AsyncCursor[Row], size: int = PAGE) -> AsyncIterator[list[Row]]:

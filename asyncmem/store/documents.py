@@ -28,9 +28,10 @@ class StoredMemory(BaseModel):
     """Fields of a memory's document. Empty ones are left out; ``_id`` is the memory's id.
 
     ``key`` identifies what it says (``operations.identity``); ``seq`` orders equal times by insertion; ``kind``,
-    ``cause`` and ``at`` tell of the change that made this revision; ``history`` holds earlier revisions. For search:
-    ``tokens`` are those of text and topics under a scheme, ``stamp`` is another at every write of the row, and
-    ``vector`` is the text's embedding with its model's name and its length.
+    ``cause`` and ``at`` tell of the change that made this revision; ``history`` holds earlier revisions; ``prints``
+    are fingerprints of the sentences that a capture rested it on. For search: ``tokens`` are those of text and topics
+    under a scheme, ``stamp`` is another at every write of the row, and ``vector`` is the text's embedding with its
+    model's name and its length.
     """
 
     user_id: str
@@ -51,6 +52,7 @@ class StoredMemory(BaseModel):
     kind: str = "add"
     cause: str = "manual"
     at: datetime | None = None
+    prints: list[bytes] = Field(default_factory=list[bytes])
     history: list[Row] = Field(default_factory=list[Row])
     tokens: Row | None = None
     stamp: int | None = None
@@ -70,6 +72,23 @@ class StoredArchive(BaseModel):
     expire_at: datetime
 
 
+class StoredCapture(BaseModel):
+    """Fields of a row about captures: see ``captures.py`` for the kinds.
+
+    ``pending`` and ``work`` are there while a journal's work is not done.
+    """
+
+    user_id: str
+    kind: str
+    prints: list[bytes] | None = None
+    at: datetime | None = None
+    expire_at: datetime | None = None
+    pending: datetime | None = None
+    work: bytes | None = None
+    captures: int | None = None
+    erasures: int | None = None
+
+
 MEMORY_INDEXES = [
     IndexModel([("user_id", ASCENDING), *NEWEST_FIRST, ("stamp", ASCENDING)], name="recent"),
     IndexModel([("user_id", ASCENDING), ("topics", ASCENDING), *NEWEST_FIRST], name="topic"),
@@ -87,12 +106,20 @@ ARCHIVE_INDEXES = [
 ]
 
 
+CAPTURE_INDEXES = [
+    IndexModel([("user_id", ASCENDING), ("prints", ASCENDING)], name="prints"),
+    IndexModel([("pending", ASCENDING)], name="pending", sparse=True),
+    IndexModel([("expire_at", ASCENDING)], name="remembered", expireAfterSeconds=0, sparse=True),
+]
+
+
 @dataclass(frozen=True, slots=True)
 class Collections:
     """Our collections in one database, reached through the documents bound to it."""
 
     memories: Collection
     archive: Collection
+    captures: Collection
 
 
 async def bind(database: Database, prefix: str, *, create_indexes: bool) -> Collections:
@@ -112,8 +139,16 @@ async def bind(database: Database, prefix: str, *, create_indexes: bool) -> Coll
             name = f"{prefix}archive"
             indexes = ARCHIVE_INDEXES
 
-    await init_beanie(database=database, document_models=[Memory, Archive], skip_indexes=not create_indexes)
-    return Collections(_collection(Memory), _collection(Archive))
+    class Capture(StoredCapture, Document):
+        id: str  # type: ignore[assignment]  # pyright: ignore[reportIncompatibleVariableOverride]
+
+        class Settings:
+            name = f"{prefix}captures"
+            indexes = CAPTURE_INDEXES
+
+    models: list[type[Document]] = [Memory, Archive, Capture]
+    await init_beanie(database=database, document_models=models, skip_indexes=not create_indexes)
+    return Collections(_collection(Memory), _collection(Archive), _collection(Capture))
 
 
 def _collection(document: type[Document]) -> Collection:

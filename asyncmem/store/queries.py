@@ -8,7 +8,8 @@ from ..filters import NO_FILTERS, Filters, Range
 from ..types import Scope
 from .documents import Row
 
-HIDDEN = {"history": 0, "key": 0, "seq": 0, "kind": 0, "cause": 0, "at": 0, "tokens": 0, "stamp": 0, "vector": 0}
+_INNER = ("history", "key", "seq", "kind", "cause", "at", "prints", "tokens", "stamp", "vector")
+HIDDEN = dict.fromkeys(_INNER, 0)
 """Left out when memories are read: what a ``UserMemory`` has no field for."""
 
 

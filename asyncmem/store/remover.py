@@ -5,6 +5,7 @@ from pymongo import DeleteOne
 from ..types import ErasureReceipt, UserMemory
 from . import queries
 from .archive import Archive
+from .captures import Captures
 from .core import ATTEMPTS, PAGE, Core, pages
 from .documents import Row
 from .reader import Reader
@@ -15,7 +16,8 @@ from .writer import contended, stale
 class Remover:
     """Removes one database's memories."""
 
-    def __init__(self, core: Core, reader: Reader, archive: Archive) -> None:
+    def __init__(self, core: Core, reader: Reader, archive: Archive, captures: Captures) -> None:
+        self._captures = captures
         self._core = core
         self._memories = core.collections.memories
         self._reader = reader
@@ -77,8 +79,11 @@ class Remover:
     async def erase(self, user_id: str) -> ErasureReceipt:
         """Delete every trace of a user; what there was. Calls under way leave none either."""
         await self._archive.announce(user_id)
+        await self._captures.announce(user_id)
+        captures = await self._captures.erase(user_id)  # first, so that nobody finishes a journal of theirs
         async with self._core.calling():
             memories = await self._memories.delete_many({"user_id": user_id})
         archived = await self._archive.erase(user_id)
-        counts = {"memories": memories.deleted_count, "archive": archived}
+        captures += await self._captures.erase(user_id)
+        counts = {"memories": memories.deleted_count, "archive": archived, "captures": captures}
         return ErasureReceipt(user_id, counts, self._core.now())

@@ -9,6 +9,7 @@ import pymongo
 from ..settings import Settings
 from .apply import Applier
 from .archive import Archive
+from .captures import Captures
 from .connect import Capabilities, Connection, connect
 from .core import Core, Gate
 from .documents import bind
@@ -28,6 +29,7 @@ class MemoryStore:
     write: Writer
     remove: Remover
     archive: Archive
+    captures: Captures
     applier: Applier
     scan: Scanner
     vectors: VectorShelf
@@ -67,16 +69,17 @@ async def open_store(db: object, settings: Settings) -> MemoryStore:
         await connection.close()
         raise
     core = Core(collections, settings, Gate(settings.concurrency))
-    archive = Archive(core)
+    archive, captures = Archive(core), Captures(core)
     reader = Reader(core, archive)
     writer = Writer(core, reader, archive)
-    remover = Remover(core, reader, archive)
-    applier = Applier(core, writer, remover)
-    return MemoryStore(
+    remover = Remover(core, reader, archive, captures)
+    applier = Applier(core, archive, captures, transactions=connection.capabilities.transactions)
+    store = MemoryStore(
         read=reader,
         write=writer,
         remove=remover,
         archive=archive,
+        captures=captures,
         applier=applier,
         scan=Scanner(core),
         vectors=VectorShelf(core),
@@ -85,3 +88,9 @@ async def open_store(db: object, settings: Settings) -> MemoryStore:
         _gate=core.gate,
         _patience=settings.close_timeout,
     )
+    try:
+        await applier.recover(core.now())
+    except BaseException:
+        await store.aclose()
+        raise
+    return store

@@ -72,7 +72,7 @@ def test_add_list_forget_erase(run: Run) -> None:
     assert (gone.exit_code, json.loads(gone.stdout)) == (0, {"deleted": True})
     assert run("erase", "--user", "jane", answer="n\n").exit_code == 1
     erased = run("erase", "--user", "jane", answer="y\n")
-    assert erased.stdout.strip().endswith("erased: 1 memories, 1 archive")
+    assert erased.stdout.strip().endswith("erased: 1 memories, 1 archive, 0 captures")
     assert json.loads(run("erase", "--user", "jane", "--yes", "--json").stdout)["counts"]["memories"] == 0
 
 

@@ -26,10 +26,11 @@ from asyncmem import (
     UserMemory,
 )
 from asyncmem.filters import Filters
-from asyncmem.operations import Add, Update
+from asyncmem.operations import Add, Grounded, Update
 from asyncmem.store import remover, writer
 from asyncmem.store.archive import Archive
-from asyncmem.store.core import Core, Gate
+from asyncmem.store.batch import Batch
+from asyncmem.store.core import Core, Gate, Session
 from asyncmem.store.documents import Collections, Row
 from asyncmem.store.remover import Remover
 from asyncmem.store.store import MemoryStore, open_store
@@ -175,11 +176,13 @@ class Rival(Archive):
     busy = True
     early = False
 
-    async def keep(self, rows: Sequence[Row], kind: str, cause: str, at: datetime) -> list[str]:
+    async def keep(
+        self, rows: Sequence[Row], kind: str, cause: str, at: datetime, session: Session = None
+    ) -> list[str]:
         if self.early and self.busy:
             self.busy = False
             await self.rival()
-        keys = await super().keep(rows, kind, cause, at)
+        keys = await super().keep(rows, kind, cause, at, session)
         if self.busy:
             self.busy = False
             await self.rival()
@@ -191,7 +194,7 @@ def rival(store: MemoryStore) -> tuple[Rival, Remover]:
     """A remover with a rival."""
     core = store.read._core
     archive = Rival(core)
-    return archive, Remover(core, store.read, archive)
+    return archive, Remover(core, store.read, archive, store.captures)
 
 
 async def test_a_change_during_a_deletion_is_archived_too(store: MemoryStore, rival: tuple[Rival, Remover]) -> None:
@@ -273,16 +276,16 @@ async def test_apply_marks_suspects_and_reports_what_changes_nothing(store: Memo
     """Suspect text is marked beside other metadata; an update to what is there is skipped."""
     memory_id = await store.write.add(UserMemory(memory="Swims", metadata={"n": 1}), "lin", "manual")
     applied = await store.applier.apply(
-        Scope("lin"),
-        [
-            Update(memory_id, "Swims"),
-            Update(memory_id, "You must swim", suspect=True),
-            Add("You must row", suspect=True),
-            Update(memory_id, "You must swim", suspect=True),
-        ],
-        seen={memory_id: 1},
-        cause="capture",
-        words="swim or row",
+        Batch(
+            Scope("lin"),
+            [
+                Grounded(Update(memory_id, "Swims")),
+                Grounded(Update(memory_id, "You must swim", suspect=True)),
+                Grounded(Add("You must row", suspect=True)),
+                Grounded(Update(memory_id, "You must swim", suspect=True)),
+            ],
+            words="swim or row",
+        )
     )
     assert [(s.op, s.reason) for s in applied.skipped] == [("update", "it changes nothing")] * 2
     after = [c.after for c in applied.changes]
@@ -298,9 +301,7 @@ async def test_apply_marks_suspects_and_reports_what_changes_nothing(store: Memo
 async def test_apply_skips_what_another_memory_says(store: MemoryStore) -> None:
     """An update to another memory's statement, found only by the store, is skipped with its reason."""
     ids = await store.write.add_many([(UserMemory(memory=t), "lin") for t in ("Swims", "Rows")], "manual")
-    applied = await store.applier.apply(
-        Scope("lin"), [Update(ids[1], "swims.")], seen={ids[1]: 1}, cause="capture", words=None
-    )
+    applied = await store.applier.apply(Batch(Scope("lin"), [Grounded(Update(ids[1], "swims."))]))
     assert [(s.op, s.reason, s.memory_id) for s in applied.skipped] == [
         ("update", "an existing memory says the same", ids[1])
     ]
@@ -428,14 +429,14 @@ class OddCollection:
     def __init__(self, *codes: int) -> None:
         self.codes = codes
 
-    async def bulk_write(self, operations: object, ordered: bool) -> None:
+    async def bulk_write(self, operations: object, ordered: bool, session: object) -> None:
         raise BulkWriteError({"writeErrors": [{"code": code} for code in self.codes]})
 
 
 @pytest.mark.parametrize(("codes", "held"), [((11000,), True), ((11000, 8), False), ((), False)])
 async def test_a_copy_that_somebody_else_wrote_is_a_copy(codes: tuple[int, ...], held: bool) -> None:
     """Only the refusal of what is there already is no failure."""
-    collections: Any = Collections(memories=None, archive=OddCollection(*codes))  # type: ignore[arg-type]
+    collections: Any = Collections(memories=None, archive=OddCollection(*codes), captures=None)  # type: ignore[arg-type]
     archive = Archive(Core(collections, Settings(), Gate(1)))
     keep = archive.keep([{"_id": "x", "user_id": "lin"}], "delete", "manual", datetime(2026, 1, 1, tzinfo=UTC))
     if held:

@@ -5,12 +5,15 @@ from typing import Any
 
 import pytest
 
-from asyncmem.capture import CONVERSATION_TOKENS, CaptureOptions, Decision, decide, preview, read_messages
+from asyncmem.capture import CaptureOptions, Decision, choose_shown, decide, ground
 from asyncmem.errors import InvalidMessageError, StructuredOutputError
+from asyncmem.fingerprints import sentence_prints
 from asyncmem.llm import LLM
-from asyncmem.operations import Add, Clear, Delete, Update
+from asyncmem.messages import Turn
+from asyncmem.operations import Add, Delete, Grounded, Update
 from asyncmem.testing import ScriptedModel
-from asyncmem.types import Change, Message, Scope, Usage, UserMemory
+from asyncmem.types import Usage, UserMemory
+from asyncmem.windows import MAX_WINDOWS, WINDOW_TOKENS, Window
 
 pytestmark = pytest.mark.anyio
 NOW = datetime(2026, 3, 2, 10, tzinfo=UTC)
@@ -21,9 +24,9 @@ KNOWN = [
 ALL = CaptureOptions(delete=True, clear=True)
 
 
-def said(*words: str) -> list[Message]:
+def said(*words: str) -> list[Turn]:
     """What the user said."""
-    return [Message(content=text) for text in words]
+    return [Turn(content=text, index=i) for i, text in enumerate(words)]
 
 
 def answer(*operations: dict[str, Any]) -> ScriptedModel:
@@ -31,7 +34,7 @@ def answer(*operations: dict[str, Any]) -> ScriptedModel:
     return ScriptedModel([{"operations": operations}])
 
 
-async def run(model: ScriptedModel, messages: list[Message], options: CaptureOptions = ALL, **more: Any) -> Decision:
+async def run(model: ScriptedModel, messages: list[Turn], options: CaptureOptions = ALL, **more: Any) -> Decision:
     """Decide on two known memories."""
     async with model:
         return await decide(LLM(model), messages, KNOWN, options, now=NOW, **more)
@@ -40,83 +43,6 @@ async def run(model: ScriptedModel, messages: list[Message], options: CaptureOpt
 def prompt_of(model: ScriptedModel) -> str:
     """Everything that the model was told, as one text."""
     return "\n".join(m["content"] for m in model.requests[0].messages)
-
-
-# --------------------------------------------------------------------------------------------------------- reading
-
-
-def test_every_shape_of_message_is_read() -> None:
-    """Strings, dicts in OpenAI's shape and ``Message`` values become turns with the text they hold."""
-    at = datetime(2026, 1, 5, 8, tzinfo=UTC)
-    messages = [
-        "I like tea",
-        {"role": "assistant", "content": None, "tool_calls": [{"id": "1", "function": {"name": "f"}}]},
-        {"role": "assistant", "content": "Green?", "name": "pip", "at": "2026-01-05T08:00:00Z"},
-        {"role": "user", "content": [{"type": "text", "text": "Yes,"}, {"type": "image_url"}, "please"]},
-        Message(content="Always.", at=at),
-        {"role": "user", "content": ()},
-    ]  # fmt: skip
-    assert read_messages(None, messages) == [
-        Message(content="I like tea"),
-        Message(role="assistant", content="Green?", at=at),
-        Message(content="Yes,\nplease"),
-        Message(content="Always.", at=at),
-    ]
-
-
-@pytest.mark.parametrize(
-    "one", ["I like tea", {"role": "user", "content": "I like tea"}, Message(content="I like tea")]
-)
-def test_one_message_is_a_conversation(one: object) -> None:
-    """``message`` takes each shape as well."""
-    assert read_messages(one, None) == [Message(content="I like tea")]
-
-
-@pytest.mark.parametrize("blank", ["", " \n\t", {"role": "user", "content": None}, {"role": "user", "content": []}])
-def test_blanks_are_an_empty_conversation(blank: object) -> None:
-    """Nothing said is nothing to capture, not an error."""
-    assert read_messages(blank, None) == []
-    assert read_messages(None, [blank, blank]) == []
-
-
-def test_other_roles_are_left_out() -> None:
-    """System, tool and developer turns are not part of what is captured."""
-    turns: list[object] = [{"role": role, "content": f"by {role}"} for role in ("system", "user", "tool", "developer")]
-    assert read_messages(None, turns) == [Message(content="by user")]
-
-
-def test_without_the_user_there_is_no_source() -> None:
-    """A conversation in which the user said nothing is empty, whatever the assistant said."""
-    assert read_messages(None, [{"role": "assistant", "content": "You own a kayak!"}, ""]) == []
-
-
-def test_what_was_recalled_is_not_captured_again() -> None:
-    """A ``<user_memory>`` block in a message is taken out, also one that is cut or written in capitals."""
-    text = "<user_memory>\n- Owns a red kayak\n</user_memory>\nI like tea. <USER_MEMORY>\n- cut"
-    assert read_messages(text, None) == [Message(content="I like tea.")]
-    assert read_messages("<user_memory>\n- Owns a red kayak\n</user_memory>", None) == []
-
-
-@pytest.mark.parametrize(
-    ("message", "messages", "text"),
-    [
-        (None, None, "pass either message or messages"),
-        ("a", ["b"], "not both"),
-        (None, "a", "messages must be a list, not str"),
-        (None, 3, "messages must be a list, not int"),
-        (3, None, "message must be a str, dict or Message, not int"),
-        (None, ["a", 3], r"messages\[1\] must be"),
-        ({"content": "a"}, None, "has no role"),
-        ({"role": None, "content": "a"}, None, "has no role"),
-        ({"role": "user", "content": 3}, None, "content of type int"),
-        ({"role": "user", "content": [3]}, None, "a part of type int"),
-        ({"role": "user", "content": "a", "at": "soon"}, None, "a time must be"),
-    ],
-)
-def test_what_is_no_conversation_is_an_error(message: object, messages: object, text: str) -> None:
-    """Both, neither, and what is no message each raise an error that says what to do."""
-    with pytest.raises(InvalidMessageError, match=text):
-        read_messages(message, messages)
 
 
 # -------------------------------------------------------------------------------------------------------- deciding
@@ -128,12 +54,13 @@ async def test_decisions_come_with_real_ids_usage_and_tier() -> None:
         {"op": "update", "memory_id": "2", "memory": "Lives in Porto", "topics": [], "evidence": "I moved to Porto"}
     )
     decision = await run(model, said("I moved to Porto."))
+    update = Update("b", "Lives in Porto", None, "I moved to Porto", sources=(0,))
     assert decision == Decision(
-        [Update("b", "Lives in Porto", None, "I moved to Porto", sources=(0,))],
-        [],
-        Usage(calls=1),
-        "native",
-        "I moved to Porto.",
+        [Grounded(update, (0,), frozenset(sentence_prints("I moved to Porto.")))],
+        usage=Usage(calls=1),
+        tier="native",
+        windows=1,
+        words="I moved to Porto.",
     )
 
 
@@ -155,7 +82,7 @@ async def test_memories_without_a_time_come_first() -> None:
 async def test_nothing_said_asks_no_model() -> None:
     """Without words of the user, no model is called."""
     assert await run(ScriptedModel(), []) == Decision()
-    assert await run(ScriptedModel(), [Message(role="assistant", content="Hi")]) == Decision()
+    assert await run(ScriptedModel(), [Turn(role="assistant", content="Hi")]) == Decision()
 
 
 async def test_nothing_allowed_asks_no_model() -> None:
@@ -166,7 +93,7 @@ async def test_nothing_allowed_asks_no_model() -> None:
 async def test_only_the_users_words_are_evidence() -> None:
     """What only the assistant said is skipped as unsupported."""
     model = answer({"op": "add", "memory": "Owns a red kayak", "evidence": "as you own a red kayak"})
-    decision = await run(model, [Message(role="assistant", content="As you own a red kayak…"), *said("Nice.")])
+    decision = await run(model, [Turn(role="assistant", content="As you own a red kayak…"), *said("Nice.")])
     assert decision.operations == []
     assert [s.reason for s in decision.skipped] == ["the user's words don't say it"]
 
@@ -199,9 +126,9 @@ async def test_suspect_memories_are_not_shown() -> None:
 
 
 async def test_a_conversation_beyond_the_budget_is_an_error() -> None:
-    """More than one prompt holds is refused, not cut in silence."""
+    """More than one capture reads is refused, not cut in silence."""
     with pytest.raises(InvalidMessageError, match="pass them in parts"):
-        await run(ScriptedModel(), said("word " * CONVERSATION_TOKENS))
+        await run(ScriptedModel(), said("word " * (MAX_WINDOWS + 2) * WINDOW_TOKENS))
 
 
 async def test_an_unreadable_answer_is_an_error() -> None:
@@ -211,41 +138,68 @@ async def test_an_unreadable_answer_is_an_error() -> None:
         await run(model, said("I'm Hanna"))
 
 
-# ------------------------------------------------------------------------------------------------------- previewing
-
-
-def test_a_preview_shows_what_would_change() -> None:
-    """Each operation gives the change that it would make, with before and after."""
-    operations = [
-        Add("Plays chess", ("chess",), "I play chess"),
-        Update("b", "Lives in Porto", None, "I moved"),
-        Delete("a"),
-    ]
-    changes = preview(operations, KNOWN, Scope("jane", "pip", "shop"), NOW)
-    added, updated, deleted = changes
-    assert added.after == UserMemory(
-        memory="Plays chess", topics=["chess"], user_id="jane", agent_id="pip", team_id="shop", input="I play chess",
-        created_at=NOW, updated_at=NOW,
+async def test_a_long_conversation_is_read_in_windows_that_know_of_each_other() -> None:
+    """Each window is one call; what an earlier one added is shown to the next, and becomes one operation."""
+    filler = "And so it went on. " * (WINDOW_TOKENS // 8)
+    turns = said("I have a cat, Moss. " + filler, "Moss is nine. " + filler, "Forget that I live in Leeds. " + filler)
+    model = ScriptedModel(
+        [
+            {"operations": [{"op": "add", "memory": "Has a cat, Moss", "evidence": "I have a cat, Moss"}]},
+            {
+                "operations": [
+                    {"op": "update", "memory_id": "3: Has a cat, Moss", "memory": "Has a cat, Moss, aged nine",
+                     "evidence": "Moss is nine", "topics": ["pets"]},
+                    {"op": "update", "memory_id": "2", "memory": "Lives in Leeds with Moss",
+                     "evidence": "Moss is nine"},
+                ]
+            },
+            {"operations": [{"op": "delete", "memory_id": "2"}]},
+        ]
     )  # fmt: skip
-    after = KNOWN[0].model_copy(update={"memory": "Lives in Porto", "updated_at": NOW, "revision": 2})
-    assert updated == Change("update", "b", KNOWN[0], after, "capture", NOW)
-    assert deleted == Change("delete", "a", KNOWN[1], None, "capture", NOW)
-    assert (added.memory_id, added.before) == ("", None)
+    decision = await run(model, turns)
+    assert "Has a cat, Moss" in model.requests[1].messages[-1]["content"]
+    assert [g.operation for g in decision.operations] == [
+        Add("Has a cat, Moss, aged nine", ("pets",), "I have a cat, Moss … Moss is nine"),
+        Delete("b"),
+    ]
+    assert decision.operations[0].sources == (0, 1)
+    assert (decision.windows, decision.usage.calls, decision.tier) == (3, 3, "native")
 
 
-def test_a_preview_marks_what_is_suspect() -> None:
-    """Suspect texts are marked, and other metadata stays; topics that are given replace the old."""
-    known = [UserMemory(memory="Lives in Leeds", memory_id="b", metadata={"source": "form"}, topics=["a"])]
-    changes = preview(
-        [Add("Act as a bot", (), None, suspect=True), Update("b", "Act as a bot!", ("b",), None, suspect=True)],
-        known,
-        Scope("jane"),
-        NOW,
-    )
-    marks = [(c.after.metadata, c.after.topics) for c in changes if c.after]
-    assert marks == [({"suspect": True}, []), ({"source": "form", "suspect": True}, ["b"])]
+async def test_what_was_captured_before_is_only_referred_to() -> None:
+    """Turns that are known stand apart in the prompt, and are no evidence."""
+    model = answer({"op": "add", "memory": "Owns a kayak", "evidence": "I own a kayak"})
+    decision = await run(model, said("I own a kayak", "It is red"), known=1)
+    asked = model.requests[0].messages[-1]["content"]
+    assert asked.index("read already") < asked.index("I own a kayak") < asked.index("It is red")
+    assert [s.reason for s in decision.skipped] == ["the user's words don't say it"]
+    assert decision.words == "It is red"
+    assert await run(ScriptedModel(), said("I own a kayak"), known=1) == Decision()
 
 
-def test_a_preview_of_clear_removes_everything() -> None:
-    """Clear would delete each known memory."""
-    assert [c.memory_id for c in preview([Clear()], KNOWN, Scope("jane"), NOW)] == ["b", "a"]
+def test_evidence_is_found_in_its_messages() -> None:
+    """An operation knows the messages and sentences of its evidence, and when they were said, if all say so."""
+    turns = [
+        Turn(content="I row. I swim in the sea.", index=3, at=NOW),
+        Turn(content="I SWIM, in the sea!", index=5),
+    ]
+    grounded = ground(Add("Swims in the sea", (), "I swim in the sea"), turns)
+    assert grounded.sources == (3, 5)
+    assert grounded.prints == sentence_prints("I swim in the sea.") | sentence_prints("I swim, in the sea")
+    assert grounded.said_at is None
+    assert ground(Add("Rows", (), "I row"), turns).said_at == NOW
+    assert ground(Add("Swims", (), "I swim"), turns, NOW).said_at == NOW
+    assert ground(Delete("a"), turns) == Grounded(Delete("a"))
+
+
+def test_memories_beyond_the_budget_are_chosen_by_words_and_recency() -> None:
+    """Where not all fit, what the words are about is shown beside the newest, in the order of their making."""
+    many = [UserMemory(memory=f"Read book number {i}", memory_id=str(i), created_at=i) for i in range(1, 2_000)]
+    old = UserMemory(memory="Works at Brightwater Logistics", memory_id="w", created_at=0)
+    window = Window((), tuple(said("I left Brightwater yesterday")))
+    shown = choose_shown([old, *many], window)
+    assert (shown[0], shown[-1]) == (old, many[-1])
+    assert shown[1:] == many[-len(shown) + 1 :]
+    assert choose_shown([old, *many[:3]], window) == [old, *many[:3]]
+    every = [UserMemory(memory=f"Brightwater {i} " + "x " * 40, memory_id=str(i), created_at=i) for i in range(500)]
+    assert 20 < len(choose_shown(every, window)) < 60

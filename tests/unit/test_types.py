@@ -288,6 +288,11 @@ def test_capture_result_reads_as_one_line() -> None:
     change = Change("add", "m", None, memory, "capture", MOMENT)
     result = CaptureResult([change, change], [], Usage(1, 2, 3, None), "json_schema", timedelta(seconds=1.5))
     assert str(result) == "2 add, 0 skipped, 1 model calls (json_schema), 1.50 s"
+    bounded = CaptureResult(usage=Usage(4), tools=True, windows=2, ended="rounds")
+    assert (
+        str(bounded) == "no change, 0 skipped, 4 model calls (tools), 2 windows, stopped at the limit of rounds, 0.00 s"
+    )
+    assert str(CaptureResult(repeated=True)) == "no change, 0 skipped, 0 model calls (none), captured before, 0.00 s"
     assert str(CaptureResult()) == "no change, 0 skipped, 0 model calls (none), 0.00 s"
 
 

@@ -1,0 +1,149 @@
+"""A capture from its messages to its applied changes: what is known already, one model, one batch."""
+
+import asyncio
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING
+from weakref import WeakValueDictionary
+
+from .capture import CaptureOptions, Decision, decide
+from .filters import NO_FILTERS
+from .fingerprints import conversation_prints, key_print
+from .llm import LLM
+from .messages import Turn
+from .operations import Add, Update
+from .preview import preview
+from .search import SearchEngine
+from .search.methods import MAX_QUERY
+from .settings import Settings
+from .store.batch import Applied, Batch
+from .types import CaptureResult, Scope, Skipped, Usage, UserMemory
+
+if TYPE_CHECKING:  # the store is opened, and PyMongo imported, only when a verb needs it
+    from .store.store import MemoryStore
+
+CONSIDERED = 500
+"""Newest memories that a capture considers before its token budget cuts them."""
+REPEATED = "it was captured before"
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    store: "MemoryStore"
+    turns: Sequence[Turn]
+    scope: Scope
+    task: bool
+    known: int
+    prints: Sequence[bytes]
+    erasures: int
+
+
+class Capturer:
+    """Carries out one manager's captures: those of one user one after the other, in the order of their coming."""
+
+    def __init__(self, llm: LLM, options: CaptureOptions, settings: Settings, search: SearchEngine) -> None:
+        self._search = search
+        self._llm = llm
+        self._options = options
+        self._settings = settings
+        self._users: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+
+    async def capture(
+        self, store: "MemoryStore", turns: Sequence[Turn], scope: Scope, *, key: str | None = None, task: bool = False
+    ) -> CaptureResult:
+        """Capture a conversation, or carry out a task; what came of it.
+
+        Args:
+            store: where the memories are.
+            turns: what ``read_messages`` gave; not empty.
+            scope: whose memories; agent and team are recorded on what is added.
+            key: the same key again does nothing. Without one, the same messages again do nothing.
+            task: the messages ask for a change. The same task again is done again.
+        """
+        began = time.monotonic()
+        async with self._users.setdefault(scope.user_id, asyncio.Lock()):
+            erasures = await store.captures.begun(scope.user_id)
+            prints = [] if task else conversation_prints(scope, turns)
+            named = [] if key is None else [key_print(scope, key)]
+            known = await store.captures.known(scope.user_id, [*prints, *named]) if prints or named else set[bytes]()
+            if known.intersection(named or prints[-1:]):
+                skipped = [Skipped("capture", REPEATED)]
+                return CaptureResult(skipped=skipped, repeated=True, duration=_since(began))
+            first = max((i for i, p in enumerate(prints[:-1], 1) if p in known), default=0)
+            job = _Job(store, turns, scope, task, first, [*prints[first:], *named], erasures)
+            decision, applied = await self._decided(job)
+        return _result(decision, applied, began)
+
+    async def _decided(self, job: "_Job") -> tuple[Decision, Applied]:
+        """Decide and apply; once more on what is there when a memory came to say something else meanwhile."""
+        spent = Usage()
+        for strict in (True, False):  # pragma: no branch  the second is never stale
+            existing = await self._existing(job.store, job.scope.user_id, job.turns[job.known :])
+            now = self._settings.clock()
+            decision = await decide(
+                self._llm, job.turns, existing, self._options, now=now, task=job.task, known=job.known
+            )
+            decision.usage = spent = spent + decision.usage
+            if not decision.windows:
+                return decision, Applied()
+            seen = {str(m.memory_id): m for m in existing}
+            batch = Batch(
+                job.scope,
+                decision.operations,
+                seen=seen,
+                words=decision.words,
+                prints=job.prints,
+                erasures=job.erasures,
+                strict=strict,
+                vectors=await self._search.vectors(_texts(decision)),
+            )
+            applied = await job.store.applier.apply(batch)
+            if not applied.stale:
+                break
+        return decision, applied
+
+    async def _existing(self, store: "MemoryStore", user_id: str, turns: Sequence[Turn]) -> list[UserMemory]:
+        """The newest memories, and of a long history also those that share words with the conversation."""
+        newest = await store.read.last_n(Scope(user_id), NO_FILTERS, CONSIDERED)
+        if len(newest) < CONSIDERED:
+            return newest
+        words = " ".join(turn.content for turn in turns)[-MAX_QUERY // 2 :]
+        found = await self._search.by_words(store, user_id, words)
+        known = {memory.memory_id for memory in newest}
+        return [*(memory for memory in found if memory.memory_id not in known), *newest]
+
+    async def preview(self, store: "MemoryStore", turns: Sequence[Turn], scope: Scope) -> CaptureResult:
+        """What ``capture`` would do, were the messages new."""
+        began = time.monotonic()
+        existing = await self._existing(store, scope.user_id, turns)
+        now = self._settings.clock()
+        decision = await decide(self._llm, turns, existing, self._options, now=now)
+        changes = preview(decision.operations, existing, scope, now)
+        return _result(decision, Applied(changes), began)
+
+
+def _texts(decision: Decision) -> list[str]:
+    changing = (g.operation for g in decision.operations if isinstance(g.operation, Add | Update))
+    return [operation.memory for operation in changing]
+
+
+def _since(began: float) -> timedelta:
+    return timedelta(seconds=time.monotonic() - began)
+
+
+def _result(decision: Decision, applied: Applied, began: float) -> CaptureResult:
+    if applied.repeated:
+        applied = Applied(skipped=[*applied.skipped, Skipped("capture", REPEATED)], repeated=True)
+    return CaptureResult(
+        changes=applied.changes,
+        skipped=[*decision.skipped, *applied.skipped],
+        usage=decision.usage,
+        tier=decision.tier,
+        tools=decision.tools,
+        duration=_since(began),
+        windows=decision.windows,
+        ended=decision.ended,
+        repeated=applied.repeated,
+    )

@@ -1,0 +1,154 @@
+"""What is kept of captures: that they were made, what is to be forgotten, and work that a crash may interrupt.
+
+One collection holds four kinds of rows. A ``capture`` tells that messages were captured, by fingerprints, until it
+expires; while it is ``pending`` (on servers without transactions only) it is the journal of what is being written. A
+``tombstone`` is the fingerprint of a sentence whose memory the user wished to be forgotten. The ``ledger`` is what
+every capture of a user writes to, so that no two of them, nor one and an erasure, are committed side by side.
+"""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from pymongo import ReturnDocument, UpdateOne
+from pymongo.errors import DuplicateKeyError
+
+from ..fingerprints import user_print
+from .core import Core, Session, pages
+from .documents import Row
+from .rows import aware
+
+_MARKED = timedelta(hours=1)
+"""How long a ledger tells of an erasure: longer than any capture under way takes."""
+
+
+class Captures:
+    """Reads and writes one database's rows about captures."""
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+        self._rows = core.collections.captures
+
+    async def begun(self, user_id: str) -> int:
+        """How often the user was erased so far: to be handed back when the capture is applied."""
+        async with self._core.calling():
+            row = await self._rows.find_one({"_id": _id(user_id, "ledger"), "user_id": user_print(user_id)})
+        return _erasures(row)
+
+    async def known(self, user_id: str, prints: Sequence[bytes]) -> set[bytes]:
+        """Which of some fingerprints earlier captures have."""
+        # a journal that is pending has no time to expire at yet
+        query = {
+            "user_id": user_id,
+            "prints": {"$in": list(prints)},
+            "expire_at": {"$not": {"$lte": self._core.now()}},
+        }
+        async with self._core.calling():
+            cursor = self._rows.find(query, {"prints": 1})
+            return {bytes(p) async for page in pages(cursor) for row in page for p in row["prints"]}
+
+    def record(self, user_id: str, capture_id: str, prints: Sequence[bytes]) -> Row:
+        """A row that tells of a capture."""
+        now = self._core.now()
+        return {
+            "_id": _id(user_id, "capture", capture_id),
+            "user_id": user_id,
+            "kind": "capture",
+            "prints": list(prints),
+            "at": now,
+            "expire_at": now + self._core.settings.capture_memory,
+        }
+
+    def journal(self, record: Row, work: bytes) -> Row:
+        """The record as a journal of work that is not done: it doesn't expire before it is."""
+        kept = {name: value for name, value in record.items() if name != "expire_at"}
+        return {**kept, "pending": record["at"], "work": work}
+
+    async def insert(self, record: Row, session: Session = None) -> bool:
+        """Write a record; whether it is the first of its name.
+
+        In a transaction, a record that is there already raises, as it does for every duplicate.
+        """
+        try:
+            await self._rows.insert_one(record, session=session)
+        except DuplicateKeyError:
+            if session is not None:
+                raise
+            stale = {"_id": record["_id"], "user_id": record["user_id"], "expire_at": {"$lte": self._core.now()}}
+            if not (await self._rows.delete_one(stale)).deleted_count:
+                return False
+            await self._rows.insert_one(record)
+        return True
+
+    async def finish(self, journal: Row) -> None:
+        """The work of a journal is done: it is a record now, or nothing when it has no fingerprints."""
+        query = {"_id": journal["_id"], "user_id": journal["user_id"]}
+        expire_at = (aware(journal["at"]) or self._core.now()) + self._core.settings.capture_memory
+        async with self._core.calling():
+            if journal.get("prints"):
+                done = {"$unset": {"pending": "", "work": ""}, "$set": {"expire_at": expire_at}}
+                await self._rows.update_one(query, done)
+            else:
+                await self._rows.delete_one(query)
+
+    async def pending(self, before: datetime) -> list[Row]:
+        """The journals that somebody began before a moment and has not finished: a maintenance scan, by index."""
+        async with self._core.calling():
+            return await self._rows.find({"pending": {"$lte": before}}).sort("pending", 1).to_list(1000)
+
+    async def enter(self, user_id: str, erasures: int, session: Session) -> bool:
+        """Sign the user's ledger; whether the user was not erased since the capture began."""
+        row = await self._rows.find_one_and_update(
+            {"_id": _id(user_id, "ledger"), "user_id": user_print(user_id)},
+            {"$inc": {"captures": 1}, "$set": {"kind": "ledger"}},
+            upsert=True,
+            return_document=ReturnDocument.AFTER,
+            session=session,
+        )
+        return _erasures(row) <= erasures
+
+    async def forget(self, user_id: str, prints: Iterable[bytes], at: datetime, session: Session) -> None:
+        """Leave tombstones of sentences."""
+        writes = [
+            UpdateOne(
+                {"_id": _id(user_id, "tombstone", p.hex()), "user_id": user_id},
+                {"$set": {"kind": "tombstone"}, "$max": {"at": at}},
+                upsert=True,
+            )
+            for p in sorted(set(prints))
+        ]
+        if writes:
+            await self._rows.bulk_write(writes, ordered=False, session=session)
+
+    async def tombstones(self, user_id: str, prints: Iterable[bytes]) -> dict[bytes, datetime]:
+        """Which of the sentences are to be forgotten, and since when."""
+        names = {_id(user_id, "tombstone", p.hex()): p for p in prints}
+        if not names:
+            return {}
+        async with self._core.calling():
+            cursor = self._rows.find({"_id": {"$in": list(names)}, "user_id": user_id})
+            rows: list[dict[str, Any]] = [row async for page in pages(cursor) for row in page]
+        return {names[row["_id"]]: at for row in rows if (at := aware(row.get("at"))) is not None}
+
+    async def announce(self, user_id: str) -> None:
+        """Tell captures under way that the user is being erased. The mark names nobody."""
+        async with self._core.calling():
+            await self._rows.update_one(
+                {"_id": _id(user_id, "ledger"), "user_id": user_print(user_id)},
+                {"$inc": {"erasures": 1}, "$set": {"kind": "ledger", "expire_at": self._core.now() + _MARKED}},
+                upsert=True,
+            )
+
+    async def erase(self, user_id: str) -> int:
+        """Forget all that is kept about a user's captures."""
+        async with self._core.calling():
+            return (await self._rows.delete_many({"user_id": user_id})).deleted_count
+
+
+def _erasures(ledger: Row | None) -> int:
+    count = (ledger or {}).get("erasures", 0)
+    return count if isinstance(count, int) else 0
+
+
+def _id(user_id: str, *names: str) -> str:
+    return ":".join((user_print(user_id), *names))

@@ -1,0 +1,42 @@
+"""Conversations in windows: nothing lost, nothing doubled, none too long."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from asyncmem.messages import Turn
+from asyncmem.prompts import estimate_tokens
+from asyncmem.windows import OVERLAP_TOKENS, WINDOW_TOKENS, windows
+
+words = st.sampled_from(
+    ["Moss", "is nine.", "我住在苏州。", "x" * 5_000, "\n", "and so on ", "12 " * 900, "水" * 4_500]
+)
+texts = st.lists(words, min_size=1, max_size=12).map(" ".join)
+conversations = st.lists(st.tuples(st.sampled_from(["user", "assistant"]), texts), min_size=1, max_size=6)
+
+
+@given(conversations, st.integers(0, 3))
+def test_windows_hold_every_word_once(conversation: list[tuple[str, str]], known: int) -> None:
+    """The windows' turns in a row are what the user's windows hold; each fits, and so does what is shown before it."""
+    turns = [Turn(role=r, content=c, index=i) for i, (r, c) in enumerate(conversation)]
+    parts = windows(turns, known)
+    read = "".join(t.content for part in parts for t in part.turns if t.role == "user").replace(" ", "")
+    given = "".join(t.content for t in turns[known:] if t.role == "user").replace(" ", "")
+    assert read.replace("\n", "") == given.replace("\n", "")
+    for part in parts:
+        assert sum(estimate_tokens(t.content) for t in part.turns) <= WINDOW_TOKENS + len(part.turns)
+        assert sum(estimate_tokens(t.content) for t in part.earlier) <= OVERLAP_TOKENS + len(part.earlier)
+        assert set(part.said) | set(part.heard) == set(part.earlier) | set(part.turns)
+
+
+def test_a_short_conversation_is_one_window() -> None:
+    """What fits is read at once, known turns before it; the last words before the border stand in both windows."""
+    turns = [Turn(content=f"turn {i}", index=i) for i in range(3)]
+    (only,) = windows(turns, 1)
+    assert (only.earlier, only.turns, only.overlaps) == ((turns[0],), tuple(turns[1:]), False)
+    assert (only.said, only.heard) == (tuple(turns[1:]), (turns[0],))
+    long = [Turn(content="Moss is nine. " * 600, index=0), Turn(content="And black. " * 600, index=1)]
+    first, second = windows(long)
+    assert (first.earlier, first.overlaps, second.overlaps) == ((), False, True)
+    assert second.earlier[0].content.startswith("Moss is nine.")
+    assert second.said == (*second.earlier, *second.turns)
+    assert windows(turns, 3) == []
