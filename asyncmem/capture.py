@@ -117,7 +117,7 @@ async def decide(
     decision = Decision()
     if not options.enabled:
         return decision
-    staged = Staged(existing)
+    staged = Staged(existing, now)
     for window in windows(turns, known):
         await _read_window(llm, window, staged, options, decision, now=now, task=task)
     if not decision.windows:

@@ -13,9 +13,11 @@ class Staged:
 
     Args:
         existing: what is known of the user, oldest update first.
+        now: when the new ones are made.
     """
 
-    def __init__(self, existing: Sequence[UserMemory]) -> None:
+    def __init__(self, existing: Sequence[UserMemory], now: datetime) -> None:
+        self._now = now
         self._memories = {str(m.memory_id): m for m in existing}
         self._operations: dict[str, Grounded] = {}
         self._added: set[str] = set()
@@ -51,7 +53,9 @@ class Staged:
         while name in self._memories:
             name += "+"
         self._added.add(name)
-        self._memories[name] = UserMemory(memory=add.memory, memory_id=name, topics=list(add.topics))
+        self._memories[name] = UserMemory(
+            memory=add.memory, memory_id=name, topics=list(add.topics), created_at=self._now
+        )
         self._operations[name] = grounded
 
     def _update(self, update: Update, grounded: Grounded) -> None:

@@ -11,6 +11,7 @@ from asyncmem.fingerprints import sentence_prints
 from asyncmem.llm import LLM
 from asyncmem.messages import Turn
 from asyncmem.operations import Add, Delete, Grounded, Update
+from asyncmem.prompts import estimate_tokens
 from asyncmem.testing import ScriptedModel
 from asyncmem.types import Usage, UserMemory
 from asyncmem.windows import MAX_WINDOWS, WINDOW_TOKENS, Window
@@ -140,7 +141,7 @@ async def test_an_unreadable_answer_is_an_error() -> None:
 
 async def test_a_long_conversation_is_read_in_windows_that_know_of_each_other() -> None:
     """Each window is one call; what an earlier one added is shown to the next, and becomes one operation."""
-    filler = "And so it went on. " * (WINDOW_TOKENS // 8)
+    filler = "And so it went on. " * (WINDOW_TOKENS * 9 // 10 // estimate_tokens("And so it went on. "))
     turns = said("I have a cat, Moss. " + filler, "Moss is nine. " + filler, "Forget that I live in Leeds. " + filler)
     model = ScriptedModel(
         [
