@@ -171,11 +171,10 @@ def ground(operation: Operation, turns: Sequence[Turn], at: datetime | None = No
         at: when it was said, where the turns don't say.
     """
     evidence: str = getattr(operation, "evidence", None) or ""
-    sources: tuple[int, ...] = getattr(operation, "sources", ())
-    held = [turn for turn in turns if turn.index in sources]
+    held = [turn for turn in turns if turn.index in getattr(operation, "sources", ())]
     times = [turn.at or at for turn in held]
     said_at = max((t for t in times if t is not None), default=None) if all(times) else None
-    return Grounded(operation, sources, frozenset(evidence_prints(evidence, [t.content for t in held])), said_at)
+    return Grounded(operation, frozenset(evidence_prints(evidence, [t.content for t in held])), said_at)
 
 
 def choose_shown(memories: Sequence[UserMemory], window: Window) -> list[UserMemory]:

@@ -76,7 +76,7 @@ def _fields(item: object, where: str) -> Mapping[Any, Any]:
             return {"role": "user", "content": item}
         case Mapping():
             return _unwrapped(item)  # pyright: ignore[reportUnknownArgumentType]
-        case (str() as speaker, (str() | list()) as words):
+        case (str() as speaker, (str() | list()) as words):  # pyright: ignore[reportUnknownVariableType]
             return {"role": speaker, "content": words}  # pyright: ignore[reportUnknownVariableType]
         case _ if hasattr(item, "content") and (hasattr(item, "role") or hasattr(item, "type")):
             names = ("role", "type", "content", *_TIMES)

@@ -70,13 +70,11 @@ class Grounded:
 
     Attributes:
         operation: what is to be done.
-        sources: indexes of the messages with those words.
         prints: fingerprints of the sentences with those words.
         said_at: when they were said, if that is known.
     """
 
     operation: Operation
-    sources: tuple[int, ...] = ()
     prints: frozenset[bytes] = frozenset()
     said_at: datetime | None = None
 
@@ -84,6 +82,11 @@ class Grounded:
     def evidence(self) -> str | None:
         """The user's words."""
         return getattr(self.operation, "evidence", None)
+
+    @property
+    def sources(self) -> tuple[int, ...]:
+        """Indexes of the messages with those words."""
+        return getattr(self.operation, "sources", ())
 
 
 def fold(text: str) -> str:

@@ -69,12 +69,17 @@ class Staged:
         first = earlier.operation
         assert isinstance(first, Add | Update), "a memory that was removed is not shown again"
         evidence = " … ".join(dict.fromkeys(e for e in (first.evidence, update.evidence) if e)) or None
-        merged = replace(first, memory=update.memory, evidence=evidence, suspect=first.suspect or update.suspect)
+        merged = replace(
+            first,
+            memory=update.memory,
+            evidence=evidence,
+            suspect=first.suspect or update.suspect,
+            sources=tuple(sorted({*first.sources, *update.sources})),
+        )
         if update.topics is not None:
             merged = replace(merged, topics=update.topics)
         self._operations[update.memory_id] = Grounded(
             merged,
-            tuple(sorted({*earlier.sources, *grounded.sources})),
             earlier.prints | grounded.prints,
             _latest(earlier.said_at, grounded.said_at),
         )

@@ -117,7 +117,7 @@ def pack(steps: Iterable[Step], at: datetime, cause: str) -> Binary:
 
 def unpack(packed: bytes) -> tuple[list[Step], datetime, str]:
     """The steps that a journal kept, when and why they were to be taken."""
-    document: dict[str, Any] = bson.decode(packed, codec_options=_CODEC)
+    document: dict[str, Any] = bson.decode(packed, codec_options=_CODEC)  # pyright: ignore[reportUnknownMemberType]
     made: dict[str, type[Insert | Revise | Remove]] = {"Insert": Insert, "Revise": Revise, "Remove": Remove}
     steps: Sequence[Step] = [made[kind](**fields) for kind, fields in document["steps"]]
     return list(steps), document["at"], document["cause"]

@@ -35,17 +35,17 @@ class MemoryStore:
     vectors: VectorShelf
     capabilities: Capabilities
     _connection: Connection = field(repr=False)
-    _gate: Gate = field(repr=False)
-    _patience: timedelta = field(repr=False)
+    _core: Core = field(repr=False)
 
     async def aclose(self) -> None:
         """Wait for calls under way, then let go of the database. A client that was handed in stays open.
 
         Neither lasts longer than ``Settings(close_timeout=...)``: a frozen server can't keep anybody.
         """
-        await self._gate.close(self._patience)
+        patience = self._core.settings.close_timeout
+        await self._core.gate.close(patience)
         try:
-            async with asyncio.timeout(max(1.0, self._patience.total_seconds())):
+            async with asyncio.timeout(max(1.0, patience.total_seconds())):
                 await self._connection.close()
         except TimeoutError:
             # what it waited for is the server's goodbye to its sessions; the second time there are none
@@ -68,13 +68,22 @@ async def open_store(db: object, settings: Settings) -> MemoryStore:
     except BaseException:
         await connection.close()
         raise
-    core = Core(collections, settings, Gate(settings.concurrency))
+    store = _assembled(Core(collections, settings, Gate(settings.concurrency)), connection)
+    try:
+        await store.applier.recover(settings.clock())
+    except BaseException:
+        await store.aclose()
+        raise
+    return store
+
+
+def _assembled(core: Core, connection: Connection) -> MemoryStore:
     archive, captures = Archive(core), Captures(core)
     reader = Reader(core, archive)
     writer = Writer(core, reader, archive)
     remover = Remover(core, reader, archive, captures)
     applier = Applier(core, archive, captures, transactions=connection.capabilities.transactions)
-    store = MemoryStore(
+    return MemoryStore(
         read=reader,
         write=writer,
         remove=remover,
@@ -85,12 +94,5 @@ async def open_store(db: object, settings: Settings) -> MemoryStore:
         vectors=VectorShelf(core),
         capabilities=connection.capabilities,
         _connection=connection,
-        _gate=core.gate,
-        _patience=settings.close_timeout,
+        _core=core,
     )
-    try:
-        await applier.recover(core.now())
-    except BaseException:
-        await store.aclose()
-        raise
-    return store

@@ -57,7 +57,7 @@ async def test_decisions_come_with_real_ids_usage_and_tier() -> None:
     decision = await run(model, said("I moved to Porto."))
     update = Update("b", "Lives in Porto", None, "I moved to Porto", sources=(0,))
     assert decision == Decision(
-        [Grounded(update, (0,), frozenset(sentence_prints("I moved to Porto.")))],
+        [Grounded(update, frozenset(sentence_prints("I moved to Porto.")))],
         usage=Usage(calls=1),
         tier="native",
         windows=1,
@@ -160,7 +160,7 @@ async def test_a_long_conversation_is_read_in_windows_that_know_of_each_other() 
     decision = await run(model, turns)
     assert "Has a cat, Moss" in model.requests[1].messages[-1]["content"]
     assert [g.operation for g in decision.operations] == [
-        Add("Has a cat, Moss, aged nine", ("pets",), "I have a cat, Moss … Moss is nine"),
+        Add("Has a cat, Moss, aged nine", ("pets",), "I have a cat, Moss … Moss is nine", sources=(0, 1)),
         Delete("b"),
     ]
     assert decision.operations[0].sources == (0, 1)
@@ -184,12 +184,12 @@ def test_evidence_is_found_in_its_messages() -> None:
         Turn(content="I row. I swim in the sea.", index=3, at=NOW),
         Turn(content="I SWIM, in the sea!", index=5),
     ]
-    grounded = ground(Add("Swims in the sea", (), "I swim in the sea"), turns)
-    assert grounded.sources == (3, 5)
+    grounded = ground(Add("Swims in the sea", (), "I swim in the sea", sources=(3, 5)), turns)
+    assert (grounded.sources, grounded.evidence) == ((3, 5), "I swim in the sea")
     assert grounded.prints == sentence_prints("I swim in the sea.") | sentence_prints("I swim, in the sea")
     assert grounded.said_at is None
-    assert ground(Add("Rows", (), "I row"), turns).said_at == NOW
-    assert ground(Add("Swims", (), "I swim"), turns, NOW).said_at == NOW
+    assert ground(Add("Rows", (), "I row", sources=(3,)), turns).said_at == NOW
+    assert ground(Add("Swims", (), "I swim", sources=(3, 5)), turns, NOW).said_at == NOW
     assert ground(Delete("a"), turns) == Grounded(Delete("a"))
 
 

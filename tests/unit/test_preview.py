@@ -16,8 +16,8 @@ KNOWN = [
 def test_a_preview_shows_what_would_change() -> None:
     """Each operation gives the change that it would make, with before and after."""
     operations = [
-        Grounded(Add("Plays chess", ("chess",), "I play chess"), (1,)),
-        Grounded(Update("b", "Lives in Porto", None, "I moved"), (0,)),
+        Grounded(Add("Plays chess", ("chess",), "I play chess", sources=(1,))),
+        Grounded(Update("b", "Lives in Porto", None, "I moved", sources=(0,))),
         Grounded(Delete("a")),
     ]
     changes = preview(operations, KNOWN, Scope("jane", "pip", "shop"), NOW)

@@ -25,7 +25,7 @@ def test_windows_hold_every_word_once(conversation: list[tuple[str, str]], known
     for part in parts:
         assert sum(estimate_tokens(t.content) for t in part.turns) <= WINDOW_TOKENS + len(part.turns)
         assert sum(estimate_tokens(t.content) for t in part.earlier) <= OVERLAP_TOKENS + len(part.earlier)
-        assert set(part.said) | set(part.heard) == set(part.earlier) | set(part.turns)
+        assert set(part.turns) <= set(part.evident) <= set(part.earlier) | set(part.turns)
 
 
 def test_a_short_conversation_is_one_window() -> None:
@@ -33,10 +33,12 @@ def test_a_short_conversation_is_one_window() -> None:
     turns = [Turn(content=f"turn {i}", index=i) for i in range(3)]
     (only,) = windows(turns, 1)
     assert (only.earlier, only.turns, only.overlaps) == ((turns[0],), tuple(turns[1:]), False)
-    assert (only.said, only.heard) == (tuple(turns[1:]), (turns[0],))
+    assert only.evident == tuple(turns[1:])
+    asked = Turn(role="assistant", content="Red?")
+    assert windows([turns[0], asked, turns[2]], 2)[0].evident == (asked, turns[2])
     long = [Turn(content="Moss is nine. " * 600, index=0), Turn(content="And black. " * 600, index=1)]
     first, second = windows(long)
     assert (first.earlier, first.overlaps, second.overlaps) == ((), False, True)
     assert second.earlier[0].content.startswith("Moss is nine.")
-    assert second.said == (*second.earlier, *second.turns)
+    assert second.evident == (*second.earlier, *second.turns)
     assert windows(turns, 3) == []
