@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 
 import anyio
+import hypothesis
 import pytest
 from blockbuster import BlockBuster
 
@@ -27,6 +28,10 @@ _PACKAGE = str(Path(asyncmem.__file__).parent) + os.sep
 _MAY_BLOCK = tuple(
     f"{os.sep}site-packages{os.sep}{name}{os.sep}" for name in ("litellm", "openai", "pymongo", "tiktoken")
 )
+
+# no test's outcome depends on how fast the machine is
+hypothesis.settings.register_profile("asyncmem", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
+hypothesis.settings.load_profile("asyncmem")
 
 
 @pytest.fixture(scope="session")

@@ -459,7 +459,7 @@ async def test_a_closing_that_was_cancelled_can_be_made_again(replica_set_uri: s
     """A manager whose closing is cancelled is still open, and is closed by the next closing."""
     manager = MemoryManager(with_database(replica_set_uri, database_name))
     await manager.add_user_memory(MEMORY, user_id="lin")
-    gate = (await manager._opening.store())._gate
+    gate = (await manager._opening.store())._core.gate
     async with gate.passing():
         closing = asyncio.create_task(manager.aclose())
         await asyncio.sleep(0.05)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from asyncmem import ManagerClosedError, StoreTimeoutError
+from asyncmem import ManagerClosedError, Settings, StoreTimeoutError
 from asyncmem.store.core import Gate
 from asyncmem.store.store import MemoryStore
 
@@ -86,7 +86,8 @@ async def test_connection_that_does_not_close_is_closed_again() -> None:
 
     connection: Any = SimpleNamespace(close=close)
     fields: dict[str, Any] = dict.fromkeys(field.name for field in dataclasses.fields(MemoryStore))
-    fields |= {"_connection": connection, "_gate": Gate(1), "_patience": timedelta(0)}
+    core: Any = SimpleNamespace(gate=Gate(1), settings=Settings(close_timeout=timedelta(0)))
+    fields |= {"_connection": connection, "_core": core}
     async with asyncio.timeout(10):
         await MemoryStore(**fields).aclose()
     assert closed == ["asked", "asked"]
