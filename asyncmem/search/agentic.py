@@ -110,7 +110,7 @@ async def _prerank(
     known = {memory.memory_id for memory in chosen}
     rest = [memory for memory in newest if memory.memory_id not in known]
     chosen += newest_within(rest, CANDIDATE_TOKENS - tokens_of(chosen))
-    return sorted(chosen, key=made), ranked.usage
+    return sorted(chosen or rest[-1:], key=made), ranked.usage
 
 
 def made(memory: UserMemory) -> tuple[bool, float, str]:
