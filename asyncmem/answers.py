@@ -47,12 +47,14 @@ class Turn:
         text: the user's words.
         day: when it was said.
         question: what of the assistant's words before it the user answers; "" if that is nothing.
+        told: all of the assistant's words before it.
     """
 
     index: int
     text: str
     day: date
     question: str = ""
+    told: str = ""
 
     @property
     def assents(self) -> bool:
@@ -71,7 +73,8 @@ def user_turns(turns: Sequence[tuple[str, str, date, int]]) -> list[Turn]:
     before = "user"
     for role, text, day, index in turns:
         if role == "user":
-            found.append(Turn(index, text, day, asked_for("\n".join(asked), text)))
+            told = "\n".join(asked)
+            found.append(Turn(index, text, day, asked_for(told, text), told))
         else:
             asked = [*asked, text] if before != "user" else [text]
         before = role

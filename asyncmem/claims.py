@@ -4,7 +4,6 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator
 
-from .operations import fold
 from .wording import alike, common, content, tokens
 
 # --------------------------------------------------------------------------------------------------------- names
@@ -31,24 +30,29 @@ def unsaid_name(text: str, said: Iterable[str]) -> str | None:
     Names are what is written with a capital inside a sentence; in German what stands where names do, since every
     noun has one; in Japanese what is written in katakana; in Chinese what somebody is called.
     """
-    there = "\n".join(said)
-    words = {word for piece in _WORD.findall(fold(there)) for word in (piece, *re.split(r"['’-]", piece))}
-    initials = "".join(word[0] for word in re.findall(r"\w+", fold(there)))
+    text, there = _compatible(text), _compatible("\n".join(said)).casefold()
+    words = {word for piece in _WORD.findall(there) for word in (piece, *re.split(r"['’-]", piece))}
+    initials = "".join(word[0] for word in re.findall(r"\w+", there))
     for run in _capitalised(text):
         if "".join(word[0] for word in run).casefold() in words:  # New York City, who lives in NYC
             continue
         for name in run:
-            folded = re.sub(r"['’]s?$", "", _plain(name))
-            known = folded in _NO_NAMES or any(alike(folded, word) for word in words)
+            folded = re.sub(r"['’]s?$", "", name.casefold())
+            known = folded in _NO_NAMES or folded in words or _is_ending_of(folded, words)
             if not known and not (name.isupper() and folded in initials):
                 return name
-    folded = _plain(there)
     wide = (*_KATAKANA.findall(text), *_CALLED.findall(text))
-    return next((name for name in wide if _plain(name) not in folded), None)
+    return next((name for name in wide if name.casefold() not in there), None)
 
 
-def _plain(text: str) -> str:
-    return unicodedata.normalize("NFKC", text).casefold()
+def _is_ending_of(name: str, words: Iterable[str]) -> bool:
+    """Whether a word is the name with another ending; names of two letters have none."""
+    return len(name) > 2 and any(alike(name, word) for word in words if len(word) > 2)
+
+
+def _compatible(text: str) -> str:
+    """In Unicode's compatibility form, without characters that only format."""
+    return "".join(c for c in unicodedata.normalize("NFKC", text) if unicodedata.category(c) != "Cf")
 
 
 def _capitalised(text: str) -> Iterator[list[str]]:
@@ -111,6 +115,11 @@ _NO_LONGER = re.compile(
     r"\b(?:no longer|not anymore|anymore|any more|instead of|rather than|nicht mehr|ya no|больше не)\b|不再|もう",
     re.IGNORECASE,
 )
+_PAST = re.compile(
+    r"\b(?:before|previously|formerly|used to|was|were|had|until|früher|vorher|bis|zuvor|antes|era|hasta|раньше"
+    r"|прежде|до|سابقا|كان|كانت)\b|之前|以前|曾|前は|전에",
+    re.IGNORECASE,
+)
 _CLAUSE = re.compile(
     r"[,;:.!?()\n，；：。！？、،؛؟–—]+|\b(?:but|and|so|because|though|although|aber|und|sondern|denn|pero|sino|porque|y|но|а|и"
     r"|потому|لكن|ولكن|لأن)\b|但是?|而是?|所以|けど|けれど|のに|지만",
@@ -136,13 +145,22 @@ def clauses(text: str) -> list[str]:
 
 def denies(memory: str, words: str) -> bool:
     """Whether the user's clause that carries the memory says that it is not so, while the memory says that it is."""
-    if is_averse(memory):
-        return False
-    wanted = content(memory)
     spoken = [clause for clause in clauses(words) if not _ANSWER.match(clause)]
-    carrying = [(len(common(wanted, tokens(clause))), not is_negated(clause), clause) for clause in spoken]
-    hits, affirms, _ = max(carrying, default=(0, True, ""))
-    return hits > 0 and not affirms
+    return any(_is_denied(content(claim), spoken) for claim in clauses(memory) if not is_averse(claim))
+
+
+def _is_denied(wanted: set[str], spoken: Iterable[str]) -> bool:
+    carrying = [(len(common(wanted, tokens(clause))), not is_negated(clause)) for clause in spoken]
+    hits, affirms = max(carrying, default=(0, True))
+    return 2 * hits >= max(1, len(wanted)) and not affirms
+
+
+def backdates(memory: str, known: str, words: str) -> bool:
+    """Whether a memory's new text says of the past what the user says of now."""
+    if _PAST.search(words):
+        return False
+    past = [_PAST.sub(" ", clause) for clause in clauses(memory) if _PAST.search(clause)]
+    return any(common(content(clause) - content(known), tokens(words)) for clause in past)
 
 
 def unsaid_negation(memory: str, known: str, said: Iterable[str]) -> bool:

@@ -5,16 +5,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from .answers import Turn, sentences_of
-from .claims import denies, is_averse, is_negated, unsaid_name, unsaid_negation
+from .claims import backdates, denies, is_averse, is_negated, unsaid_name, unsaid_negation
 from .numbers import Said, said_numbers, unsaid_number, without_dates
 from .operations import fold
 from .wording import common, content, is_wide, scripts, share, tokens
 
 UNSAID = "the user's words don't say it"
+ECHO = "it says what the assistant said"
 NO_NEWS = "nothing that was said is new in it"
 FOREIGN = "it is in another script than the user's words"
 NUMBER = "it holds a number or date that nobody said"
 NAME = "it holds a name that nobody said"
+PAST = "it says of the past what the user says of now"
 NEGATED = "the user's words negate it"
 NOT_NEGATED = "the user's words don't negate it"
 
@@ -106,9 +108,12 @@ def objection(
     asked = " ".join(turn.question for turn in resting)
     heard = [text for turn in turns for text in (turn.text, turn.question)]
     said = Said(said_numbers("\n".join((*heard, known))), tuple(turn.day for turn in turns))
-    reason = _carried(memory, known, around, asked, assents=any(turn.assents for turn in resting))
+    news = content(without_dates(memory)) - content(known)
+    reason = _carried(memory, known, news, around, asked, assents=any(turn.assents for turn in resting))
     if reason is not None:
         return reason
+    if _is_echo(news, f"{around} {asked}", " ".join(turn.told for turn in resting)):
+        return ECHO
     if unsaid_number(memory, said) is not None:
         return NUMBER
     if known and not scripts(memory) & scripts(around):
@@ -117,11 +122,18 @@ def objection(
         return NAME
     if unsaid_negation(memory, known, (around, asked)):
         return NOT_NEGATED
+    if known and backdates(memory, known, f"{around} {asked}"):
+        return PAST
     return NEGATED if denies(memory, around) else None
 
 
-def _carried(memory: str, known: str, around: str, asked: str, *, assents: bool) -> str | None:
-    news = content(without_dates(memory)) - content(known)
+def _is_echo(news: set[str], heard: str, told: str) -> bool:
+    """Whether as much of what is new was told by the assistant, unasked, as the user said."""
+    own = common(news, tokens(heard))
+    return len(common(news - own, tokens(told))) >= max(1, len(own))
+
+
+def _carried(memory: str, known: str, news: set[str], around: str, asked: str, *, assents: bool) -> str | None:
     if not news and known:
         return NO_NEWS
     own = common(news, tokens(around)) | _counted(news, around)

@@ -1,9 +1,8 @@
 """Worked examples of captures, which small models follow far better than rules. Their names occur in no test."""
 
 from dataclasses import dataclass
-from datetime import date
 
-DAY = date(2025, 5, 6)
+DAY = "Tuesday 2025-05-06, yesterday 2025-05-05"
 """When everything in the examples was said."""
 
 
@@ -61,16 +60,93 @@ EXAMPLES = (
         (),
     ),
     Example(
-        ("Lives alone", "Has a son, Ivo"),
+        ("Has a son, Ivo",),
         (("user", "Please forget about my son."),),
-        (("delete", "2: Has a son, Ivo", "", (), "forget about my son"),),
-    ),
-    Example(
-        ("Plays the cello",),
-        (("user", "我昨天搬到了青岛，我不吃鱼。"),),
-        (
-            ("add", "", "2025-05-05搬到了青岛", ("住处",), "我昨天搬到了青岛"),
-            ("add", "", "不吃鱼", ("饮食",), "我不吃鱼"),
-        ),
+        (("delete", "1: Has a son, Ivo", "", (), "forget about my son"),),
     ),
 )
+
+
+def example_in(language: str | None) -> Example:
+    """The last example, which small models imitate most: a move yesterday and a dislike, in the user's language."""
+    said, moved, dislikes, dislike = _LAST.get(language or "", _LAST["English"])
+    sentence = next(mark for mark in ("。", ".") if mark in said)
+    first = said.split(sentence)[0]
+    return Example(
+        ("Plays the cello",),
+        (("user", said),),
+        (("add", "", moved, (_PLACE.get(language or "", "place"),), first), ("add", "", dislike, (), dislikes)),
+    )
+
+
+_PLACE = {
+    "Chinese": "住处",
+    "Japanese": "住まい",
+    "Korean": "거주지",
+    "German": "Wohnort",
+    "Russian": "место",
+    "Arabic": "السكن",
+}
+_LAST = {
+    "English": (
+        "Yesterday I moved to Oslo. I don't eat fish.",
+        "Moved to Oslo on 2025-05-05",
+        "I don't eat fish",
+        "Doesn't eat fish",
+    ),
+    "Chinese": ("我昨天搬到了奥斯陆。我不吃鱼。", "2025-05-05搬到了奥斯陆", "我不吃鱼", "不吃鱼"),
+    "Japanese": (
+        "昨日オスロに引っ越しました。魚は食べません。",
+        "2025-05-05にオスロに引っ越した",
+        "魚は食べません",
+        "魚を食べない",
+    ),
+    "Korean": (
+        "어제 오슬로로 이사했어요. 생선은 안 먹어요.",
+        "2025-05-05에 오슬로로 이사했다",
+        "생선은 안 먹어요",
+        "생선을 안 먹는다",
+    ),
+    "German": (
+        "Gestern bin ich nach Oslo gezogen. Ich esse keinen Fisch.",
+        "Ist am 2025-05-05 nach Oslo gezogen",
+        "Ich esse keinen Fisch",
+        "Isst keinen Fisch",
+    ),
+    "Spanish": (
+        "Ayer me mudé a Oslo. No como pescado.",
+        "Se mudó a Oslo el 2025-05-05",
+        "No como pescado",
+        "No come pescado",
+    ),
+    "French": (
+        "Hier j'ai déménagé à Oslo. Je ne mange pas de poisson.",
+        "A déménagé à Oslo le 2025-05-05",
+        "Je ne mange pas de poisson",
+        "Ne mange pas de poisson",
+    ),
+    "Italian": (
+        "Ieri mi sono trasferita a Oslo. Non mangio pesce.",
+        "Si è trasferita a Oslo il 2025-05-05",
+        "Non mangio pesce",
+        "Non mangia pesce",
+    ),
+    "Portuguese": (
+        "Ontem mudei-me para Oslo. Não como peixe.",
+        "Mudou-se para Oslo em 2025-05-05",
+        "Não como peixe",
+        "Não come peixe",
+    ),
+    "Russian": (
+        "Вчера я переехала в Осло. Я не ем рыбу.",
+        "Переехала в Осло 2025-05-05",
+        "Я не ем рыбу",
+        "Не ест рыбу",
+    ),
+    "Arabic": (
+        "انتقلت أمس إلى أوسلو. لا آكل السمك.",
+        "انتقل إلى أوسلو في 2025-05-05",
+        "لا آكل السمك",
+        "لا يأكل السمك",
+    ),
+}

@@ -8,13 +8,14 @@ from typing import Literal
 
 from .answers import Turn, user_turns
 from .cleaning import MAX_TEXT, MAX_TOPIC, MAX_TOPICS, clean_text
+from .days import make_absolute
 from .errors import InvalidMemoryError
 from .evidence import UNSAID, Evidence, find_evidence, find_sources, objection, says_the_same
 from .forgetting import wishes_to_forget
 from .operations import Add, Clear, Delete, Operation, Update, fold
 from .plan import Plan, PlannedOperation
 from .types import Message, Skipped, UserMemory
-from .wording import share, share_words, tokens
+from .wording import common, content, share, share_words, tokens
 
 MAX_OPERATIONS = 32
 """Operations that one capture may apply; what a model plans beyond is skipped."""
@@ -115,6 +116,7 @@ class _Judge:
     texts: dict[str, UserMemory | None]
     strict: bool = True
     touched: set[str] = field(default_factory=set[str])
+    told: list[set[str]] = field(default_factory=list[set[str]])
     allowed: int = MAX_OPERATIONS
 
     def judge(self, planned: PlannedOperation) -> Operation:
@@ -144,6 +146,7 @@ class _Judge:
         if same is not None:
             raise _Refused("an existing memory says the same", same.memory_id)
         evidence = self.evidence(planned, text, "")
+        text = self.dated(text, evidence)
         self.texts[fold(text)] = None
         return Add(text, _topics(planned.topics), evidence.words, _is_suspect(text, evidence.words), evidence.sources)
 
@@ -163,6 +166,7 @@ class _Judge:
         if not tokens(text) - tokens(memory.memory):
             raise _Refused("it adds nothing to the memory", memory.memory_id)
         evidence = self.evidence(planned, text, memory.memory, memory.memory_id)
+        text = self.dated(text, evidence)
         self.touched.add(str(memory.memory_id))
         self.texts[fold(text)] = memory
         topics, suspect = _topics(planned.topics) or None, _is_suspect(text, evidence.words)
@@ -217,7 +221,16 @@ class _Judge:
         reason = objection(found, text, self.turns, known, [m.memory for m in self.shown])
         if reason is not None:
             raise _Refused(reason, memory_id)
+        news = content(text) - content(known)
+        if any(common(news, told) == news for told in self.told):
+            raise _Refused("an operation before it says the same", memory_id)
+        self.told.append(news)
         return found
+
+    def dated(self, text: str, evidence: Evidence) -> str:
+        """The text with "yesterday" and its like as dates, counted from when its evidence was said."""
+        day = next((turn.day for turn in self.turns if turn.index in evidence.sources), None)
+        return make_absolute(text, day) if day else text
 
 
 def judge_plan(

@@ -27,10 +27,10 @@ _UNITS = (
     ("ستة", 6), ("سبعة", 7), ("سبع", 7), ("ثمانية", 8), ("تسعة", 9), ("تسع", 9), ("عشرة", 10), ("عشرون", 20),
     ("عشرين", 20), ("ثلاثين", 30), ("أربعين", 40), ("خمسين", 50),
 )  # fmt: skip
-_CLAIMED = {word: value for word, value in _UNITS if value > 1}
+_CLAIMED = {word.casefold(): value for word, value in _UNITS if value > 1}
 """Words that are nothing but a number: where one stands in a memory, it must have been said."""
 _MAYBE = {
-    **dict(_UNITS),
+    **_CLAIMED, "zero": 0, "one": 1,
     "a": 1, "single": 1, "once": 1, "first": 1, "ein": 1, "eine": 1, "uno": 1, "una": 1, "один": 1, "одна": 1,
     "couple": 2, "both": 2, "pair": 2, "twice": 2, "twins": 2, "double": 2, "second": 2, "zweite": 2, "beide": 2,
     "ambos": 2, "segundo": 2, "оба": 2, "обе": 2, "второй": 2, "third": 3, "triplets": 3, "dritte": 3,

@@ -3,9 +3,9 @@
 import json
 import re
 from collections.abc import Collection, Sequence
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import date, datetime, timedelta
 
-from .examples import DAY, EXAMPLES, Example
+from .examples import DAY, EXAMPLES, Example, example_in
 from .types import Message, UserMemory
 from .wording import language_of
 
@@ -33,7 +33,7 @@ _HOW = (
 _KNOWN = "What a memory says already needs no operation."
 _CHANGE = (
     "Update a memory about the same thing rather than add another; keep every detail that still holds. Where"
-    " something changed, say what holds now and what it was before."
+    " something changed, say what holds now, then what it was before."
 )
 _FORGET = "A wish to forget removes every memory that holds it; write nothing about it."
 _NO_FORGET = "A wish to forget can't be granted: no operation; write nothing about it."
@@ -114,17 +114,22 @@ def quote_conversation(messages: Sequence[Message], now: datetime) -> str:
         if day != last:
             lines.append(f"{_day(day)}:")
             last = day
-        lines.append(json.dumps({message.role: message.content}, ensure_ascii=False))
+        lines.append(_quoted(message.role, message.content))
     return "\n".join(lines)
+
+
+def _quoted(role: str, text: str) -> str:
+    return json.dumps({role: text}, ensure_ascii=False)
 
 
 _DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
 
 def _day(day: date) -> str:
-    """A day and the one before it: small models don't count."""
+    """A day and those beside it: small models don't count."""
     before = f", yesterday {day - timedelta(days=1)}" if day > date.min else ""
-    return f"{_DAYS[day.weekday()]} {day}{before}"
+    after = f", tomorrow {day + timedelta(days=1)}" if day < date.max else ""
+    return f"{_DAYS[day.weekday()]} {day}{before}{after}"
 
 
 def capture_prompt(
@@ -155,7 +160,8 @@ def capture_prompt(
         earlier: what was said before and read already.
     """
     before = f"{_EARLIER}\n{quote_conversation(earlier, now)}\n\n" if earlier else ""
-    asked = f"{before}{quote_conversation(messages, now)}\n{_end(messages, task=task)}"
+    language = _language(messages)
+    asked = f"{before}{quote_conversation(messages, now)}\n{_end(language, task=task)}"
     listed = list_memories(memories)
     if system_message is not None:
         told = describe_operations(operations)
@@ -164,12 +170,15 @@ def capture_prompt(
     rules = _turn("system", "\n\n".join(_rules(operations, memory_capture_instructions)))
     extra = (additional_instructions or "").strip()
     asked = "\n\n".join(part for part in (listed, extra, asked) if part)
-    return [rules, *_examples(operations), _turn("user", asked)]
+    return [rules, *_examples(operations, language), _turn("user", asked)]
 
 
-def _end(messages: Sequence[Message], *, task: bool = False) -> str:
+def _language(messages: Sequence[Message]) -> str | None:
+    return language_of("\n".join(m.content for m in messages if m.role == "user"))
+
+
+def _end(language: str | None, *, task: bool = False) -> str:
     """The last line, which small models heed most: it names the language, where that is plain."""
-    language = language_of("\n".join(m.content for m in messages if m.role == "user"))
     return (_END_TASK if task else _END).format(language=f", in {language}" if language else "")
 
 
@@ -191,9 +200,12 @@ def _rules(operations: Collection[str], what: str | None) -> list[str]:
     ]
 
 
-def _examples(operations: Collection[str]) -> list[dict[str, str]]:
-    fitting = (e for e in EXAMPLES if "delete" in operations or all(o[0] != "delete" for o in e.operations))
-    return [turn for example in fitting for turn in _worked(example, operations)]
+def _examples(operations: Collection[str], language: str | None) -> list[dict[str, str]]:
+    told = [(example, None) for example in EXAMPLES] + [(example_in(language), language)]
+    fitting = [
+        (e, spoken) for e, spoken in told if "delete" in operations or all(o[0] != "delete" for o in e.operations)
+    ]
+    return [turn for example, spoken in fitting for turn in _worked(example, operations, spoken)]
 
 
 def describe_operations(operations: Collection[str]) -> str:
@@ -202,10 +214,9 @@ def describe_operations(operations: Collection[str]) -> str:
     return "\n".join(["Operations, often none:", *lines, _EVIDENCE])
 
 
-def _worked(example: Example, operations: Collection[str]) -> list[dict[str, str]]:
-    said = datetime.combine(DAY, time(12), UTC)
-    turns = [Message(role=role, content=text, at=said) for role, text in example.turns]
-    asked = f"{_listed(example.memories)}\n\n{quote_conversation(turns, said)}\n{_end(turns)}"
+def _worked(example: Example, operations: Collection[str], language: str | None) -> list[dict[str, str]]:
+    said = "\n".join(_quoted(role, text) for role, text in example.turns)
+    asked = f"{_listed(example.memories)}\n\n{DAY}:\n{said}\n{_end(language)}"
     plan = [_planned(operation, operations) for operation in example.operations]
     reply = {"operations": [operation for operation in plan if operation["op"] in operations]}
     return [_turn("user", asked), _turn("assistant", json.dumps(reply, ensure_ascii=False, separators=(",", ":")))]

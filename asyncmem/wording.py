@@ -7,7 +7,7 @@ from .operations import fold
 
 _WIDE_LETTERS = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af"
 """Scripts that are written without spaces, or (Korean) whose words take endings that a prefix doesn't show."""
-_WORD = re.compile(rf"[{_WIDE_LETTERS}]+|\w+")
+_WORD = re.compile(rf"[{_WIDE_LETTERS}]+|[^\W{_WIDE_LETTERS}]+")
 _WIDE = re.compile(f"[{_WIDE_LETTERS}]")
 _MARKS = re.compile(r"[\u064b-\u065f\u0670\u0640]")
 """Arabic vowel signs and stretching, which may be written or left out."""
@@ -17,6 +17,7 @@ _FRAME_WORDS = (
     "the and for with that this these those from was were has have had are not but you your his her its their they"
     " him she who whom what which when where will would can could may now also very just than then there here into"
     " about over user users name named called like likes does did don't doesn't didn't isn't aren't been being still"
+    " them before after again already used"
     " own owns use uses get gets got some any all more most much many other since until ago former formerly"
     # de
     " der die das den dem des ein eine einen einem einer und oder ist sind war hat haben nicht kein keine mit von"

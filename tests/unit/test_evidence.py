@@ -9,12 +9,14 @@ from hypothesis import strategies as st
 
 from asyncmem.answers import Turn, user_turns
 from asyncmem.evidence import (
+    ECHO,
     FOREIGN,
     NAME,
     NEGATED,
     NO_NEWS,
     NOT_NEGATED,
     NUMBER,
+    PAST,
     UNSAID,
     Evidence,
     find_evidence,
@@ -243,6 +245,7 @@ def test_an_answer_carries_what_was_asked(asked: str, answer: str, memory: str) 
         ("As you own a red kayak, shall I look for a lake?", "Yes, please.", "Owns a red kayak", UNSAID),
         ("You own a red kayak. Shall I look for a lake?", "Yes, please.", "Owns a red kayak", UNSAID),
         ("Do you own a kayak?", "Thanks!", "Owns a kayak", UNSAID),
+        ("Try restarting the router.", "That worked!", "Restarted the router; it worked", ECHO),
         ("Are you vegan?", "No.", "Is vegan", NEGATED),
         ("Do you live in Rome?", "No, in Pisa.", "Lives in Rome", NEGATED),
     ],
@@ -260,6 +263,7 @@ def test_an_update_brings_news_of_its_own() -> None:
     assert judged("Works at Brightwater Logistics as a planner", spoken, known=known) == NO_NEWS
     assert judged("Works at Brightwater Logistics since 2026-03-02", spoken, known=known) == NO_NEWS
     assert judged("Works at Oakline, doesn't like trains", spoken, known=known) == NOT_NEGATED
+    assert judged("Works at Brightwater Logistics; started at Oakline before", spoken, known=known) == PAST
 
 
 def test_an_update_of_a_memory_in_another_script_is_left_to_its_quote() -> None:

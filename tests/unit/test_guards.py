@@ -397,3 +397,81 @@ def test_an_update_in_another_script_is_left_to_its_evidence() -> None:
     """Words can't be compared across scripts."""
     judged = judge(update("1", "Lives in Leeds, moves to Suzhou", evidence="我要搬到苏州"), said=["我要搬到苏州"])
     assert len(judged.operations) == 1
+
+
+# ---------------------------------------------------------------------------------------------- forgetting, sources
+
+
+def test_a_wish_that_is_not_granted_is_reported() -> None:
+    """With delete and clear off, a planned deletion or a plain wish is one skipped deletion that says so."""
+    wish = ["Please forget where I live."]
+    off = ("add", "update")
+    expected = [("delete", FORGETTING_OFF)]
+    assert [(s.op, s.reason) for s in judge(enabled=off, said=wish).skipped] == expected
+    planned = judge({"op": "delete", "memory_id": "1"}, enabled=off, said=wish)
+    assert [(s.op, s.reason) for s in planned.skipped] == expected
+    for on in (("delete",), ("clear",)):
+        assert judge(enabled=on, said=wish).skipped == []
+    assert judge(enabled=off).skipped == []
+
+
+@pytest.mark.parametrize("memory", ["Wants to forget Leeds", "Lives in Leeds no longer, wants to forget it"])
+def test_a_wish_to_forget_is_not_written_down(memory: str) -> None:
+    """What rests on the wish itself leaves a trace of what is to be forgotten."""
+    wish = "Please forget that I live in Leeds."
+    judged = judge(add(memory, wish), update("1", memory, evidence=wish), said=[wish])
+    assert judged.operations == []
+    assert {s.reason for s in judged.skipped} == {"a wish to forget is nothing to remember"}
+
+
+def test_operations_say_which_messages_they_rest_on() -> None:
+    """Sources are the given indexes of the messages that hold the evidence."""
+    messages = [
+        Message(content="Hello"),
+        Message(role="assistant", content="Tea or coffee?"),
+        Message(content="Coffee, always"),
+    ]
+    judged = judge(add("Prefers coffee to tea", "Coffee, always"), messages=messages, indexes=[4, 7, 9])
+    assert [o.sources for o in judged.operations if isinstance(o, Add)] == [(9,)]
+    judged = judge(update("3", "Has three cats", evidence="keep three cats"))
+    assert [o.sources for o in judged.operations if isinstance(o, Update)] == [(0,)]
+
+
+def test_without_evidence_what_the_model_decides_is_written() -> None:
+    """``evidence="off"`` keeps what is claimed and its sources, and asks for neither; the other guards stay."""
+    planned = (
+        add("Owns a yacht", ""),
+        add("Sails", "I play chess"),
+        update(memory="Lives in Rome", evidence="So I guess"),
+    )
+    judged = judge(*planned, add("Has TWO cats"), evidence="off")
+    assert [(o.evidence, o.sources) for o in judged.operations if isinstance(o, Add | Update)] == [
+        (None, ()),
+        ("I play chess", (0,)),
+        ("So I guess", ()),
+    ]
+    assert [s.reason for s in judged.skipped] == ["an existing memory says the same"]
+
+
+def test_named_days_become_dates() -> None:
+    """A text that says yesterday is dated by the message that it rests on."""
+    said = [Message(content="I moved to Porto yesterday", at="2024-07-19T08:00:00Z")]
+    judged = judge(add("Moved to Porto yesterday", "I moved to Porto yesterday"), messages=said)
+    assert [o.memory for o in judged.operations if isinstance(o, Add)] == ["Moved to Porto on 2024-07-18"]
+
+
+def test_the_same_news_are_written_once() -> None:
+    """A second operation with the news of the first says nothing."""
+    judged = judge(update("1", "Lives in Leeds, plays chess", evidence="I play chess"), add())
+    assert [type(o) for o in judged.operations] == [Update]
+    assert [s.reason for s in judged.skipped] == ["an operation before it says the same"]
+
+
+@given(st.text(max_size=40), st.text(max_size=40), st.text(max_size=40))
+def test_what_is_written_is_never_unrelated(memory: str, evidence: str, said: str) -> None:
+    """Whatever is planned, an accepted text has evidence that stands in a message, and sources that name it."""
+    judged = judge(add(memory, evidence), said=[said])
+    for operation in judged.operations:
+        assert isinstance(operation, Add)
+        assert operation.evidence
+        assert operation.sources == (0,)

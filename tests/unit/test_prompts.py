@@ -123,28 +123,43 @@ def test_the_prompt_is_short(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(TOKENIZERS))
     tokenizer = tiktoken.get_encoding("o200k_base")
     given: dict[str, Any] = dict.fromkeys(("system_message", "memory_capture_instructions", "additional_instructions"))
-    messages = capture_prompt(OPERATION_NAMES, memories=[], messages=[], now=NOW, **given)
-    assert sum(len(tokenizer.encode(m["content"])) for m in messages) < 900
-    assert sum(estimate_tokens(m["content"]) for m in messages) < 1_500
+    for words in ("Hello", *LANGUAGES):
+        said = [Message(content=words)]
+        messages = capture_prompt(OPERATION_NAMES, memories=[], messages=said, now=NOW, **given)[:-1]
+        assert sum(len(tokenizer.encode(m["content"])) for m in messages) < 900
+        assert sum(estimate_tokens(m["content"]) for m in messages) < 1_600
 
 
-@pytest.mark.parametrize(
-    ("words", "end"),
-    [
-        ("我叫林曦，不吃辣。", " in Chinese:"),
-        ("猫と暮らしています。", " in Japanese:"),
-        ("저는 부산에 살아요.", " in Korean:"),
-        ("Ich wohne in Kiel und bin Tischlerin.", " in German:"),
-        ("Я живу в Казани.", " in Russian:"),
-        ("أعيش في عمّان", " in Arabic:"),
-        ("Me llamo Jimena y vivo en Cuenca.", " in Spanish:"),
-        ("I live in Leeds and have a cat.", "told:"),
-        ("Leeds", "told:"),
-    ],
-)
-def test_the_end_names_the_users_language(words: str, end: str) -> None:
-    """Where the user plainly writes in another language than English, the last line says which."""
-    assert prompt(words=words)[-1]["content"].endswith(end)
+LANGUAGES = {
+    "我叫林曦，不吃辣。": "Chinese",
+    "猫と暮らしています。": "Japanese",
+    "저는 부산에 살아요.": "Korean",
+    "Ich wohne in Kiel und bin Tischlerin.": "German",
+    "Я живу в Казани.": "Russian",
+    "أعيش في عمّان": "Arabic",
+    "Me llamo Jimena y vivo en Cuenca.": "Spanish",
+    "J'habite à Lyon et je suis prof.": "French",
+    "Sono di Trieste e lavoro in una scuola.": "Italian",
+    "Eu moro em Braga e não fumo.": "Portuguese",
+}
+
+
+@pytest.mark.parametrize(("words", "language"), LANGUAGES.items())
+def test_the_end_names_the_users_language(words: str, language: str) -> None:
+    """Where the user plainly writes in another language than English, the last example is in it and the end says so."""
+    messages = prompt(words=words)
+    assert messages[-1]["content"].endswith(f" in {language}:")
+    assert messages[-3]["content"].endswith(f" in {language}:")
+    english = prompt(words="Leeds")
+    assert english[-1]["content"].endswith("told:")
+    assert english[:-3] == messages[:-3]
+
+
+def test_a_language_without_an_example_is_named_all_the_same() -> None:
+    """Beside a language that no example is in stands the English one."""
+    messages = prompt(words="สวัสดี ฉันอยู่ที่กรุงเทพ")
+    assert messages[-1]["content"].endswith(" in Thai:")
+    assert "Yesterday I moved to Oslo" in messages[-3]["content"]
 
 
 def test_capture_instructions_replace_what_to_remember() -> None:
@@ -198,22 +213,28 @@ def test_quoting_loses_nothing(turns: list[tuple[str, str]]) -> None:
 
 
 def test_each_day_has_its_date() -> None:
-    """Turns stand under the day they were said on, with the day before it; turns without a time under today."""
+    """Turns stand under the day they were said on, with those beside it; turns without a time under today."""
     turns = [
         Message(content="a", at="2021-03-12T23:00:00Z"),
         Message(content="b", at="2021-03-12T23:30:00Z"),
         Message(content="c"),
     ]
     assert quote_conversation(turns, NOW) == (
-        'Friday 2021-03-12, yesterday 2021-03-11:\n{"user": "a"}\n{"user": "b"}\n'
-        'Sunday 2021-03-14, yesterday 2021-03-13:\n{"user": "c"}'
+        'Friday 2021-03-12, yesterday 2021-03-11, tomorrow 2021-03-13:\n{"user": "a"}\n{"user": "b"}\n'
+        'Sunday 2021-03-14, yesterday 2021-03-13, tomorrow 2021-03-15:\n{"user": "c"}'
     )
 
 
-def test_the_first_of_days_has_no_day_before_it() -> None:
-    """The year 1 begins without an error."""
+def test_the_ends_of_time_have_one_neighbour() -> None:
+    """The year 1 begins and the year 9999 ends without an error."""
+    last = datetime.combine(date.max, NOW.time(), UTC)
+    assert quote_conversation([Message(content="a", at=last)], NOW).startswith(
+        "Friday 9999-12-31, yesterday 9999-12-30:"
+    )
     first = datetime.combine(date.min, NOW.time(), UTC)
-    assert quote_conversation([Message(content="a", at=first)], NOW).startswith("Monday 0001-01-01:")
+    assert quote_conversation([Message(content="a", at=first)], NOW).startswith(
+        "Monday 0001-01-01, tomorrow 0001-01-02:"
+    )
 
 
 def test_memories_keep_to_their_line() -> None:
