@@ -222,7 +222,8 @@ class _Judge:
         if reason is not None:
             raise _Refused(reason, memory_id)
         news = content(text) - content(known)
-        if any(common(news, told) == news for told in self.told):
+        about_it = common(content(known), tokens(str(found.words)))
+        if not about_it and any(common(news, told) == news for told in self.told):
             raise _Refused("an operation before it says the same", memory_id)
         self.told.append(news)
         return found

@@ -465,6 +465,12 @@ def test_the_same_news_are_written_once() -> None:
     judged = judge(update("1", "Lives in Leeds, plays chess", evidence="I play chess"), add())
     assert [type(o) for o in judged.operations] == [Update]
     assert [s.reason for s in judged.skipped] == ["an operation before it says the same"]
+    said = "I work as a planner every day and feed the cats every day"
+    both = (
+        update("2", f"{TEXTS[1]} every day", evidence=said),
+        update("3", "Has two cats, fed every day", evidence=said),
+    )
+    assert len(judge(*both, said=[said]).operations) == 2
 
 
 @given(st.text(max_size=40), st.text(max_size=40), st.text(max_size=40))
