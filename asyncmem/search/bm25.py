@@ -3,7 +3,6 @@
 from array import array
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,8 +20,10 @@ class Bm25:
     def __init__(self, *, k1: float = SATURATION, b: float = LENGTH) -> None:
         self._k1 = k1
         self._b = b
-        self._postings: dict[str, tuple[array[int], array[float]]] = {}
-        self._rows: dict[int, tuple[str, ...]] = {}
+        # no tuples and lists: the garbage collector, which stalls the event loop, would have to visit each
+        self._slots: dict[str, array[int]] = {}
+        self._counts: dict[str, array[float]] = {}
+        self._rows: dict[int, str] = {}
         self._lengths = array("f")
         self._total = 0
         self.postings = 0
@@ -33,25 +34,24 @@ class Bm25:
             self._lengths.append(0)
         counts = Counter(tokens)
         for token, count in counts.items():
-            known = self._postings.get(token)
-            if known is None:
-                known = self._postings[token] = (array("i"), array("f"))
-            known[0].append(slot)
-            known[1].append(count)
-        self._rows[slot] = tuple(counts)
+            if token not in self._slots:
+                self._slots[token], self._counts[token] = array("i"), array("f")
+            self._slots[token].append(slot)
+            self._counts[token].append(count)
+        self._rows[slot] = " ".join(counts)
         self._lengths[slot] = len(tokens)
         self._total += len(tokens)
         self.postings += len(counts)
 
     def drop(self, slot: int) -> None:
         """Forget a row."""
-        tokens = self._rows.pop(slot)
+        tokens = self._rows.pop(slot).split()
         for token in tokens:
-            slots, counts = self._postings[token]
+            slots, counts = self._slots[token], self._counts[token]
             place = slots.index(slot)
             del slots[place], counts[place]
             if not slots:
-                del self._postings[token]
+                del self._slots[token], self._counts[token]
         self._total -= int(self._lengths[slot])
         self._lengths[slot] = 0
         self.postings -= len(tokens)
@@ -65,12 +65,9 @@ class Bm25:
         lengths = np.frombuffer(self._lengths, np.float32)
         norms = self._k1 * (1 - self._b + self._b * lengths * (rows / self._total))
         for token, times in Counter(query).items():
-            if token in self._postings:
-                slots, counts = (_view(values) for values in self._postings[token])
+            if token in self._slots:
+                slots = np.frombuffer(self._slots[token], np.int32)
+                counts = np.frombuffer(self._counts[token], np.float32)
                 idf = np.log1p((rows - len(slots) + 0.5) / (len(slots) + 0.5))
                 found[slots] += times * idf * counts * (self._k1 + 1) / (counts + norms[slots])
         return found
-
-
-def _view(values: "array[Any]") -> NDArray[Any]:
-    return np.frombuffer(values, np.int32 if values.typecode == "i" else np.float32)

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -75,13 +75,14 @@ async def _bring_up_to_date(index: "UserIndex", scan: "Scanner", user_id: str) -
     if index.unmarked:
         await _reread(index, scan, user_id)
     for _ in range(_TRIES):
-        if await scan.fingerprint(user_id) == index.fingerprint:
+        wanted = await scan.fingerprint(user_id)
+        if wanted == index.fingerprint:
             return
         if not index.fingerprint.rows:
             await scan.every(user_id, index.model, index.take)
             continue
         await scan.newest(user_id, _RECENT, index.model, index.take)
-        if await scan.fingerprint(user_id) == index.fingerprint:
+        if wanted == index.fingerprint:
             return
         changed, gone = index.differing(await scan.stamps(user_id))
         index.drop(gone)
@@ -92,9 +93,10 @@ async def _reread(index: "UserIndex", scan: "Scanner", user_id: str) -> None:
     """Read rows of other software again: nothing tells whether they have changed."""
     found: set[str] = set()
 
-    def take(entries: "list[Entry]") -> None:
-        found.update(entry.memory_id for entry in entries)
-        index.take(entries)
+    def take(entries: "Iterable[Entry]") -> None:
+        for entry in entries:
+            found.add(entry.memory_id)
+            index.take([entry])
 
     known = set(index.unmarked)
     await scan.unmarked(user_id, index.model, take)

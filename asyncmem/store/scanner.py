@@ -1,6 +1,6 @@
 """What search's in-process index of a user is made from, and how it tells whether it still is right."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,8 +13,8 @@ from .documents import NEWEST_FIRST, OLDEST_FIRST, Row
 from .rows import aware
 from .vectors import from_vector
 
-_ENTRIES = 100
-"""Entries that are decoded in one go: a few milliseconds, vectors included."""
+_ENTRIES = 64
+"""Rows that are decoded in one go: a few milliseconds, and too few objects to call the garbage collector."""
 _IDS = 2_000
 """Ids that are decoded in one go."""
 _FIELDS = {"_id": 1, "stamp": 1, "tokens": 1, "updated_at": 1, "seq": 1, "expires_at": 1}
@@ -56,7 +56,7 @@ class Entry:
     vector: bytes | None
 
 
-Take = Callable[[list[Entry]], None]
+Take = Callable[[Iterable[Entry]], None]
 
 
 class Scanner:
@@ -115,7 +115,7 @@ class Scanner:
 
         def page_of(rows: list[Row]) -> None:
             foreign.extend(row for row in rows if _words(row) is None)
-            take([_entry(row, words.split(), model) for row in rows if (words := _words(row)) is not None])
+            take(_entry(row, words.split(), model) for row in rows if (words := _words(row)) is not None)
 
         async with self._core.calling():
             cursor = self._memories.find(query, fields)
@@ -132,13 +132,7 @@ class Scanner:
         fields = {"memory": 1, "topics": 1, **_FIELDS, **({"vector": 1} if model else {})}
         async with self._core.calling():
             found = await self._memories.find(query, fields).to_list()
-        take(
-            [
-                _entry(row, [t for part in said for t in tokenize(part)], model, said[0])
-                for row in found
-                if (said := _said(row))
-            ]
-        )
+        take(_entry(row, [t for part in _said(row) for t in tokenize(part)], model, _said(row)[0]) for row in found)
 
 
 def _said(row: Row) -> list[str]:
