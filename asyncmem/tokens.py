@@ -1,4 +1,4 @@
-"""The tokens that keyword search matches: folded words, CJK uni- and bigrams, numbers and ids whole (pure).
+"""The tokens that keyword search matches: folded words, CJK uni- and bigrams, numbers and ids whole.
 
 They are written with a memory, so ``SCHEME`` changes whenever a text would give other tokens than before; rows of
 another scheme are tokenised again when they are read.
@@ -12,10 +12,14 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import Any
 
+import anyio.to_thread
+
 SCHEME = 1
 """Of which rules a row's tokens are."""
 LONGEST = 64
 """Characters of a token; what is longer is cut."""
+_LONG = 500
+"""Characters from which a text may take milliseconds: a word that was never stemmed takes up to 0.1."""
 
 _INVISIBLE = re.compile("[\u00ad\u0640\u200b-\u200f\u2060\ufeff]")
 # Accents of Latin, Greek and Cyrillic (but "й" is a letter of its own), vowel signs of Arabic and of Hebrew.
@@ -47,6 +51,12 @@ def tokenize(text: str) -> list[str]:
         run = match["run"]
         tokens += _grams(run) if run else _words(match["chunk"])
     return tokens
+
+
+async def warm_up(text: str) -> None:
+    """Stem a long text's words in a worker thread, so that ``tokenize`` finds them and does not stall the loop."""
+    if len(text) > _LONG:
+        await anyio.to_thread.run_sync(tokenize, text)
 
 
 def query_tokens(query: str) -> list[str]:

@@ -18,7 +18,7 @@ class Hybrid:
         from .fusion import fuse  # it needs numpy
 
         async with sources.ranking(request, asked.ids, check=False) as (index, allowed):
-            keyword, semantic = index.keyword(request.query or ""), index.semantic(asked.vector)
+            keyword, semantic = await index.by_words(request.query or ""), await index.by_meaning(asked.vector)
             allowed &= (keyword > 0) | (semantic >= floor(request))
             scores = fuse(keyword, semantic, index.updated, index.inserted, allowed)
             ranked = index.best(scores, allowed, request.limit, newest_first=True)

@@ -6,6 +6,7 @@ Nothing that it says is shown: results are read again from the database by id.
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
+import anyio.to_thread
 import numpy as np
 from numpy.typing import NDArray
 
@@ -16,6 +17,10 @@ from .retriever import Ranked
 
 Scores = NDArray[np.float32]
 _SPARE = 100
+_LONG = 300
+"""Characters of a query that takes more than a few milliseconds."""
+_LARGE = 5_000_000
+"""Numbers in a matrix whose product takes more than a few milliseconds."""
 _ROW_BYTES = 400
 _POSTING_BYTES = 30
 
@@ -124,6 +129,16 @@ class UserIndex:
     def keyword(self, query: str) -> Scores:
         """The BM25 score of every slot; 0 where no word matches."""
         return self._words.scores(query_tokens(query))
+
+    async def by_words(self, query: str) -> Scores:
+        """The same; a long query in a worker thread. Nothing may change the index meanwhile."""
+        return await anyio.to_thread.run_sync(self.keyword, query) if len(query) > _LONG else self.keyword(query)
+
+    async def by_meaning(self, query: NDArray[np.float32]) -> Scores:
+        """Like ``semantic``; a large matrix in a worker thread. Nothing may change the index meanwhile."""
+        return (
+            await anyio.to_thread.run_sync(self.semantic, query) if self._matrix.size > _LARGE else self.semantic(query)
+        )
 
     def semantic(self, query: NDArray[np.float32]) -> Scores:
         """The cosine of every slot to a query's vector of length one; minus infinity where there is no vector."""

@@ -12,6 +12,6 @@ class Keyword:
     async def retrieve(self, request: SearchRequest, sources: Sources) -> MemorySearchResult:
         """Find memories by their words."""
         async with sources.ranking(request, await sources.matching(request)) as (index, allowed):
-            scores = index.keyword(request.query or "")
+            scores = await index.by_words(request.query or "")
             ranked = index.best(scores, allowed & (scores > 0), request.limit)
         return await sources.fetch(request, ranked)

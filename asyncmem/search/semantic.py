@@ -53,7 +53,7 @@ class Semantic:
         if asked is None:
             return MemorySearchResult()
         async with sources.ranking(request, asked.ids, check=False) as (index, allowed):
-            scores = index.semantic(asked.vector)
+            scores = await index.by_meaning(asked.vector)
             ranked = index.best(scores, allowed & (scores >= floor(request)), request.limit)
         return noted(await sources.fetch(request, ranked), asked)
 

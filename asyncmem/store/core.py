@@ -21,6 +21,8 @@ PAGE = 500
 """Rows that are decoded in one go: keeps the event loop's longest stall at a few milliseconds."""
 Session = AsyncClientSession | None
 """The transaction that a call is part of, if any."""
+STRIDE = 20
+"""Rows that are made in one go: their words are stemmed, which may take a millisecond each."""
 ATTEMPTS = 20
 """How often a compare-and-set that lost a race is tried again."""
 

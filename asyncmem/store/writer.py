@@ -15,10 +15,11 @@ from ..errors import (
     StoreError,
     StoreTimeoutError,
 )
+from ..tokens import warm_up
 from ..types import UserMemory
 from . import queries
 from .archive import Archive, last_deleted, timeline
-from .core import ATTEMPTS, PAGE, Core, breathe
+from .core import ATTEMPTS, STRIDE, Core, breathe
 from .documents import Row
 from .reader import Reader, unknown
 from .rows import NO_VECTORS, VALUE, Vectors, aware, next_seq, next_stamp, revised, to_memory, to_row, update_of
@@ -40,6 +41,7 @@ class Writer:
 
     async def add(self, memory: UserMemory, user_id: str, cause: str, vectors: Vectors = NO_VECTORS) -> str:
         """Insert, or fold into the memory that says the same; the id either way."""
+        await warm_up(memory.memory)
         return await self.insert(to_row(memory, user_id, self._core.now(), cause, vectors))
 
     async def insert(self, row: Row) -> str:
@@ -95,8 +97,9 @@ class Writer:
         now = self._core.now()
         rows: list[Row] = []
         for index, (memory, user_id) in enumerate(owned):  # everything is checked before anything is written
+            await warm_up(memory.memory)
             rows.append(to_row(memory, user_id, now, cause, vectors))
-            if index % PAGE == PAGE - 1:
+            if index % STRIDE == STRIDE - 1:
                 await breathe()
         ids: list[str | None] = [None] * len(rows)
         failures: dict[int, AsyncMemError] = {}
@@ -157,6 +160,7 @@ class Writer:
             RevisionConflictError: it is not at the expected revision.
             MemoryConflictError: another memory of the user says the same.
         """
+        await warm_up("" if callable(values) else str(values.get("memory", "")))
         for _ in range(ATTEMPTS):
             old = await self._reader.row(user_id, memory_id)
             if old is None:

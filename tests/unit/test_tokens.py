@@ -1,10 +1,13 @@
 """Tokens: what a text is found by, in any script."""
 
+import asyncio
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asyncmem.tokens import LONGEST, query_tokens, stem, tokenize
+from asyncmem.tokens import LONGEST, query_tokens, stem, tokenize, warm_up
 
 
 @pytest.mark.parametrize(
@@ -77,3 +80,28 @@ def test_long_words_are_cut() -> None:
     """A word of any length is one token of bounded length."""
     assert [len(token) for token in tokenize("a" * 500 + " " + "7" * 500 + " " + "x1" * 500)] == [64, 64, 64]
     assert stem("x" * 100) == stem("x" * 64)
+
+
+@pytest.mark.anyio
+async def test_long_texts_are_stemmed_beside_the_event_loop() -> None:
+    """Warming up a text of thousands of new words leaves the event loop free; its tokens are then at hand."""
+    text = " ".join(f"{chr(97 + n % 26)}unheard{n}ofness" for n in range(900))
+    text = re.sub(r"\d+", lambda number: "".join(chr(97 + int(digit)) for digit in number[0]), text)
+    turns, running = 0, True
+
+    async def watch() -> None:
+        nonlocal turns
+        while running:
+            turns += 1
+            await asyncio.sleep(0)
+
+    task = asyncio.create_task(watch())
+    before = stem.cache_info().misses
+    await warm_up(text)
+    running = False
+    await task
+    assert turns > 1
+    warmed = stem.cache_info().misses
+    assert warmed - before > 800
+    assert len(tokenize(text)) == 900
+    assert stem.cache_info().misses == warmed

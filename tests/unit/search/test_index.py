@@ -3,7 +3,9 @@
 import random
 
 import numpy as np
+import pytest
 
+from asyncmem.search import index as index_module
 from asyncmem.search.index import UserIndex
 from asyncmem.store.scanner import Entry, Fingerprint
 
@@ -89,3 +91,15 @@ def test_waste_is_noticed() -> None:
     for stamp in range(1, 1_010):
         index.take([entry("a", stamp)])
     assert index.wasted
+
+
+@pytest.mark.anyio
+async def test_long_queries_and_large_matrices_score_the_same_in_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a score is computed changes nothing of it."""
+    index = UserIndex("m")
+    index.take(entry(f"r{n}", n + 1, ("tea", f"w{n}"), [1.0, float(n)]) for n in range(50))
+    query = "tea " * 200 + "w7"
+    assert (await index.by_words(query)).tolist() == index.keyword(query).tolist()
+    here = await index.by_meaning(np.array([0.6, 0.8], np.float32))
+    monkeypatch.setattr(index_module, "_LARGE", 10)
+    assert (await index.by_meaning(np.array([0.6, 0.8], np.float32))).tolist() == here.tolist()
