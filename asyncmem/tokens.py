@@ -1,4 +1,4 @@
-"""The tokens that keyword search matches: folded words, CJK uni- and bigrams, numbers and ids whole.
+"""The tokens that keyword search matches: folded words, CJK uni- and bigrams, numbers, ids and dates whole.
 
 They are written with a memory, so ``SCHEME`` changes whenever a text would give other tokens than before; rows of
 another scheme are tokenised again when they are read.
@@ -14,7 +14,9 @@ from typing import Any
 
 import anyio.to_thread
 
-SCHEME = 1
+from .dates import Date, dates_in
+
+SCHEME = 2
 """Of which rules a row's tokens are."""
 LONGEST = 64
 """Characters of a token; what is longer is cut."""
@@ -38,18 +40,21 @@ _PIECE = re.compile(
 _NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?")
 _PARTS = re.compile(rf"{_LETTER}+")
 _APOSTROPHES = str.maketrans("‘’ʼ`´", "'''''")
+_LABEL = re.compile(rf"\s*([^\W\d][^\n:]{{0,39}}):(?=[\s{_RUN}])")
 
 
 def tokenize(text: str) -> list[str]:
-    """The tokens of a text, in order, repeated ones too. A query is tokenised the same way.
+    """The tokens of a memory's text, in order, repeated ones too.
 
     An id such as ``ORD-4711`` gives itself and its parts; a number is one token however its thousands are marked;
-    ``C``, ``C#`` and ``C++`` are three.
+    ``C``, ``C#`` and ``C++`` are three. A date gives what ``Date.tokens`` has, in whatever form it is written. The
+    words of a label before a colon ("Anna: likes tea") are there once more, each with a colon: a text is about its
+    label.
     """
-    tokens: list[str] = []
-    for match in _PIECE.finditer(_fold(text)):
-        run = match["run"]
-        tokens += _grams(run) if run else _words(match["chunk"])
+    folded = _fold(text)
+    tokens = _plain(folded)
+    if label := _LABEL.match(folded):
+        tokens += [_labelled(token) for token in _plain(label[1])]
     return tokens
 
 
@@ -60,9 +65,30 @@ async def warm_up(text: str) -> None:
 
 
 def query_tokens(query: str) -> list[str]:
-    """The tokens that a query asks for: without function words, unless it has nothing else."""
-    tokens = tokenize(query)
-    return [token for token in tokens if token not in _FUNCTION_WORDS] or tokens
+    """The tokens that a query asks for: without function words, unless it has nothing else; all as labels, too."""
+    tokens = _plain(_fold(query))
+    asked = [token for token in tokens if token not in _FUNCTION_WORDS] or tokens
+    return asked + [_labelled(token) for token in asked]
+
+
+def query_dates(query: str) -> list[Date]:
+    """The dates that a query names."""
+    return dates_in(_fold(query))
+
+
+def _plain(folded: str) -> list[str]:
+    tokens: list[str] = []
+    for match in _PIECE.finditer(folded):
+        run = match["run"]
+        tokens += _grams(run) if run else _words(match["chunk"])
+    if dates := dates_in(folded):
+        written = frozenset(tokens)
+        tokens += [token for date in dates for token in date.tokens if token not in written]
+    return tokens
+
+
+def _labelled(token: str) -> str:
+    return f"{token[: LONGEST - 1]}:"
 
 
 def _fold(text: str) -> str:
@@ -101,6 +127,24 @@ def _compound(chunk: str) -> Iterator[str]:
         yield chunk[:LONGEST]
 
 
+# First the word, then its irregular forms; not those that more often are another word (rose, lives, leaves, ground).
+_FORMS = """
+become became; begin began begun; bend bent; bite bit bitten; bleed bled; blow blew blown; break broke broken
+bring brought; build built; buy bought; catch caught; choose chose chosen; come came; deal dealt; dig dug
+draw drew drawn; dream dreamt; drink drank drunk; drive drove driven; eat ate eaten; fall fell fallen; feed fed
+feel felt; fight fought; find found; fly flew flown; forget forgot forgotten; forgive forgave forgiven
+freeze froze frozen; get got gotten; give gave given; go goes went gone; grow grew grown; hang hung; hear heard
+hide hid hidden; hold held; keep kept; know knew known; lead led; learn learnt; leave left; lend lent; light lit
+lose lost; make made; mean meant; meet met; pay paid; prove proven; ride rode ridden; ring rang rung; rise risen
+run ran; say said; see saw seen; seek sought; sell sold; send sent; shake shook shaken; shine shone; shoot shot
+show shown; sing sang sung; sink sank sunk; sit sat; sleep slept; slide slid; speak spoke spoken; spend spent
+spin spun; stand stood; steal stole stolen; stick stuck; strike struck; swear swore sworn; sweep swept
+swim swam swum; take took taken; teach taught; tear tore torn; tell told; think thought; throw threw thrown
+understand understood; wake woke woken; wear wore worn; weave wove woven; win won; write wrote written
+child children; foot feet; knife knives; man men; mouse mice; person people; tooth teeth; wife wives; woman women
+"""
+_IRREGULAR = {form: word for word, *forms in map(str.split, re.split("[;\n]", _FORMS.strip())) for form in forms}
+
 _local = threading.local()
 _snowball: Any = importlib.import_module("snowballstemmer")  # it has no types
 
@@ -117,10 +161,11 @@ def _stemmer(language: str) -> Callable[[str], str]:
 def stem(word: str) -> str:
     """The word without its endings, by its script: Cyrillic as Russian, Arabic as Arabic, Latin as English.
 
-    A language can't be told from one word; a stemmer of the wrong one cuts the same from query and memory.
+    Irregular English forms, which no rule finds, are looked up. A language can't be told from one word; a stemmer of
+    the wrong one cuts the same from query and memory.
     Source: the Snowball stemmers, https://snowballstem.org.
     """
-    word = word[:LONGEST]
+    word = _IRREGULAR.get(word, word)[:LONGEST]
     first = word[0]
     if first.isascii() or first < "\u0250":
         return _stemmer("english")(word) if len(word) > 2 else word

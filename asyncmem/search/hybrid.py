@@ -6,7 +6,7 @@ from .semantic import ask, floor, noted
 
 
 class Hybrid:
-    """The memories that keyword or semantic search finds, by one score; ties by recency."""
+    """The memories that keyword or semantic search finds, by one score (``fusion``); ties by recency."""
 
     needs_query = True
 
@@ -15,11 +15,11 @@ class Hybrid:
         asked = await ask(request, sources)
         if asked is None:
             return MemorySearchResult()
-        from .fusion import fuse  # it needs numpy
-
+        query = request.query or ""
         async with sources.ranking(request, asked.ids, check=False) as (index, allowed):
-            keyword, semantic = await index.by_words(request.query or ""), await index.by_meaning(asked.vector)
-            allowed &= (keyword > 0) | (semantic >= floor(request))
-            scores = fuse(keyword, semantic, index.updated, index.inserted, allowed)
+            keyword = await index.by_words(query)
+            if request.min_similarity is not None:
+                allowed &= (keyword > 0) | (await index.by_meaning(asked.vector) >= floor(request))
+            scores = await index.by_both(query, keyword, asked.vector, allowed)
             ranked = index.best(scores, allowed, request.limit, newest_first=True)
         return noted(await sources.fetch(request, ranked), asked)

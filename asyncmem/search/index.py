@@ -11,8 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..store.scanner import Entry, Fingerprint
-from ..tokens import query_tokens
+from ..tokens import query_dates, query_tokens
 from .bm25 import Bm25
+from .centring import Centred
+from .fusion import fuse, pairs
 from .retriever import Ranked
 
 Scores = NDArray[np.float32]
@@ -140,6 +142,14 @@ class UserIndex:
             await anyio.to_thread.run_sync(self.semantic, query) if self._matrix.size > _LARGE else self.semantic(query)
         )
 
+    async def by_both(
+        self, query: str, keyword: Scores, vector: NDArray[np.float32], allowed: NDArray[np.bool_]
+    ) -> Scores:
+        """Like ``fused``; a large matrix in a worker thread. Nothing may change the index meanwhile."""
+        if self._matrix.size > _LARGE:
+            return await anyio.to_thread.run_sync(self.fused, query, keyword, vector, allowed)
+        return self.fused(query, keyword, vector, allowed)
+
     def semantic(self, query: NDArray[np.float32]) -> Scores:
         """The cosine of every slot to a query's vector of length one; minus infinity where there is no vector."""
         found = np.full(len(self._ids), -np.inf, np.float32)
@@ -148,6 +158,20 @@ class UserIndex:
             has = self._columns.embedded[:rows]
             found[:rows] = np.where(has, self._matrix[:rows] @ query, np.float32(-np.inf))
         return found
+
+    def fused(self, query: str, keyword: Scores, vector: NDArray[np.float32], allowed: NDArray[np.bool_]) -> Scores:
+        """The hybrid score of every allowed slot: of its words, its meaning, its neighbours and its time."""
+        centred = Centred(self._matrix, self._columns.embedded[: len(self._ids)])
+        kinship = centred.kinship(*pairs(self.updated, self.inserted, allowed))
+        return fuse(
+            keyword,
+            centred.cosines(vector),
+            self.updated,
+            self.inserted,
+            allowed,
+            kinship=kinship,
+            dates=query_dates(query),
+        )
 
     @property
     def updated(self) -> NDArray[np.float64]:

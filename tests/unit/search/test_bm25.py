@@ -9,7 +9,7 @@ import pytest
 from asyncmem.search.bm25 import Bm25
 
 
-def by_hand(rows: dict[int, list[str]], query: list[str], slot: int, k1: float = 1.2, b: float = 0.75) -> float:
+def by_hand(rows: dict[int, list[str]], query: list[str], slot: int, k1: float = 0.9, b: float = 0.4) -> float:
     """Okapi BM25 as the papers have it."""
     average = sum(map(len, rows.values())) / len(rows)
     score = 0.0

@@ -100,6 +100,32 @@ async def test_long_queries_and_large_matrices_score_the_same_in_a_thread(monkey
     index.take(entry(f"r{n}", n + 1, ("tea", f"w{n}"), [1.0, float(n)]) for n in range(50))
     query = "tea " * 200 + "w7"
     assert (await index.by_words(query)).tolist() == index.keyword(query).tolist()
-    here = await index.by_meaning(np.array([0.6, 0.8], np.float32))
+    vector, words, every = np.array([0.6, 0.8], np.float32), index.keyword(query), index.allowed(0.0)
+    here = await index.by_meaning(vector)
+    both = await index.by_both(query, words, vector, every)
     monkeypatch.setattr(index_module, "_LARGE", 10)
-    assert (await index.by_meaning(np.array([0.6, 0.8], np.float32))).tolist() == here.tolist()
+    assert (await index.by_meaning(vector)).tolist() == here.tolist()
+    assert (await index.by_both(query, words, vector, every)).tolist() == both.tolist()
+
+
+def test_the_hybrid_score_is_of_words_meaning_neighbours_and_dates() -> None:
+    """Each kind of evidence alone puts a memory before one that has none of it, and only allowed slots are scored."""
+    may = 1_683_504_000.0  # 2023-05-08
+    near, far = np.array([0.8, 0.6], "<f4").tobytes(), np.array([-0.6, 0.8], "<f4").tobytes()
+    index = UserIndex("m")
+    index.take(
+        [
+            Entry("word", 1, ("tea",), may - 9e8, 1, INF, far),
+            Entry("meant", 2, ("x",), may - 8e8, 2, INF, near),
+            Entry("none", 3, ("x",), may - 7e8, 3, INF, far),
+            Entry("dated", 4, ("x",), may, 4, INF, far),
+            Entry("bare", 5, ("x",), may - 6e8, 5, INF, None),
+        ]
+    )
+    query, vector = "tea in May 2023", np.array([1, 0], np.float32)
+    scores = index.fused(query, index.keyword(query), vector, index.allowed(0.0))
+    assert scores[0] > scores[2] < scores[1]
+    assert scores[3] > scores[2]
+    assert scores[4] == -INF
+    only = index.fused(query, index.keyword(query), vector, index.allowed(0.0, {"none"}))
+    assert np.isfinite(only).tolist() == [False, False, True, False, False]
