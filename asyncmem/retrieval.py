@@ -1,6 +1,7 @@
 """The manager's verbs that find memories. Wiring only."""
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Never
@@ -21,14 +22,14 @@ SHOWN = 500
 """Newest memories that a capture or a context considers before its token budget cuts them."""
 
 
-class RetrievalVerbs:
+class RetrievalVerbs(ABC):
     """What ``MemoryManager`` does to find memories."""
 
     _opening: Opening
     _search: SearchEngine
 
-    def _user(self, user_id: str | None) -> str:
-        raise NotImplementedError
+    @abstractmethod
+    def _user(self, user_id: str | None) -> str: ...
 
     async def search_user_memories(
         self,

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _log = logging.getLogger(__name__)
+_BY_SERVER = 500
+"""The largest limit that the server's own index is asked for: it finds at most 10,000 candidates."""
 _SPARE = 50
 """Rows asked of the server beyond the limit: some may have expired."""
 AT_ONCE = 64
@@ -47,7 +49,8 @@ class Semantic:
 
     async def retrieve(self, request: SearchRequest, sources: Sources) -> MemorySearchResult:
         """Find memories by their meaning."""
-        if request.limit and not request.narrowed and (found := await _by_server(request, sources)) is not None:
+        few = 0 < request.limit <= _BY_SERVER
+        if few and not request.narrowed and (found := await _by_server(request, sources)) is not None:
             return found
         asked = await ask(request, sources)
         if asked is None:

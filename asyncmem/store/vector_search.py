@@ -45,7 +45,7 @@ def pipeline(index: str, user_id: str, model: str, query: bytes, limit: int) -> 
         "path": PATH,
         "queryVector": as_binary(query),
         "numCandidates": min(_MOST, max(200, 20 * limit)),
-        "limit": min(_MOST, limit),
+        "limit": limit,
         "filter": {"user_id": {"$eq": user_id}, "vector.model": {"$eq": model}},
     }
     return [{"$vectorSearch": search}, {"$project": {"_id": 1, "score": {"$meta": "vectorSearchScore"}}}]
