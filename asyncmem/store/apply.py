@@ -30,6 +30,10 @@ class _ErasedError(Exception):
     """The user was erased since the capture began."""
 
 
+class _RepeatedError(Exception):
+    """The same capture was applied before."""
+
+
 class Applier:
     """Applies what captures decided, one user's at a time."""
 
@@ -52,6 +56,8 @@ class Applier:
             applied = await run(batch, steps, taker)
         except BaseChangedError:
             return Applied(stale=True)
+        except _RepeatedError:
+            return Applied(repeated=True)
         except _ErasedError:
             skipped = [Skipped(type(g.operation).__name__.casefold(), ERASED) for g in batch.operations]
             return Applied(skipped=[*forgotten, *skipped])
@@ -98,8 +104,6 @@ class Applier:
         for attempt in range(ATTEMPTS):
             if attempt:
                 await asyncio.sleep(random.uniform(0, 2 * _PAUSE * attempt))
-                if await self._is_known(batch):
-                    return Applied(repeated=True)
             async with self._core.calling():
                 try:
                     return await self._transact(batch, steps, taker)
@@ -110,10 +114,6 @@ class Applier:
                         raise
         raise contended()
 
-    async def _is_known(self, batch: Batch) -> bool:
-        last = batch.prints[-1] if batch.prints else None
-        return last is not None and last in await self._captures.known(batch.scope.user_id, [last])
-
     async def _transact(self, batch: Batch, steps: list[tuple[Step, Grounded]], taker: Taker) -> Applied:
         memories = self._core.collections.memories
         async with (
@@ -122,8 +122,8 @@ class Applier:
         ):
             await self._enter(batch, session)
             applied = await _take_all(replace(taker, session=session), steps)
-            if batch.prints:
-                await self._captures.insert(self._record(batch), session)
+            if batch.prints and not await self._captures.insert(self._record(batch), session):
+                raise _RepeatedError
         return applied
 
     async def _enter(self, batch: Batch, session: Session) -> None:
@@ -140,7 +140,7 @@ class Applier:
         async with self._core.calling():
             await self._enter(batch, None)
             if not await self._captures.insert(journal if steps else record):
-                return Applied(repeated=True)
+                raise _RepeatedError
         applied = await _take_all(replace(taker, strict=False), steps)
         if steps:
             await self._captures.finish(journal)

@@ -65,19 +65,24 @@ class Captures:
         return {**kept, "pending": record["at"], "work": work}
 
     async def insert(self, record: Row, session: Session = None) -> bool:
-        """Write a record; whether it is the first of its name.
+        """Write a record; whether there is none of its name yet. One that has expired makes room.
 
-        In a transaction, a record that is there already raises, as it does for every duplicate.
+        Raises:
+            DuplicateKeyError: in a transaction, somebody else writes it at this moment.
         """
+        name = {"_id": record["_id"], "user_id": record["user_id"]}
+        old = await self._rows.find_one(name, {"expire_at": 1}, session=session)
+        if old is not None:
+            expired = aware(old.get("expire_at"))
+            if expired is None or expired > self._core.now():
+                return False
+            await self._rows.delete_one({**name, "expire_at": old["expire_at"]}, session=session)
         try:
             await self._rows.insert_one(record, session=session)
         except DuplicateKeyError:
             if session is not None:
                 raise
-            stale = {"_id": record["_id"], "user_id": record["user_id"], "expire_at": {"$lte": self._core.now()}}
-            if not (await self._rows.delete_one(stale)).deleted_count:
-                return False
-            await self._rows.insert_one(record)
+            return False
         return True
 
     async def finish(self, journal: Row) -> None:
