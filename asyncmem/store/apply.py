@@ -20,8 +20,8 @@ from .taking import BaseChangedError, Taker
 from .writer import contended
 
 _AGAIN = ("TransientTransactionError", "UnknownTransactionCommitResult")
-_PAUSE = 0.01
-"""Seconds that the first retry waits on average; each further one longer."""
+_PAUSES = (0.02, 0.5)
+"""Seconds that the first retry and any retry wait at most."""
 ERASED = "the user was erased meanwhile"
 FORGOTTEN = "the user wished it to be forgotten"
 
@@ -103,7 +103,7 @@ class Applier:
     async def _in_transaction(self, batch: Batch, steps: list[tuple[Step, Grounded]], taker: Taker) -> Applied:
         for attempt in range(ATTEMPTS):
             if attempt:
-                await asyncio.sleep(random.uniform(0, 2 * _PAUSE * attempt))
+                await asyncio.sleep(random.uniform(0, min(_PAUSES[0] * 2**attempt, _PAUSES[1])))
             async with self._core.calling():
                 try:
                     return await self._transact(batch, steps, taker)

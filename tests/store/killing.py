@@ -6,6 +6,7 @@ one line a job: ``killed``, or ``done`` if there were fewer writes.
 """
 
 import asyncio
+import importlib
 import json
 import os
 import signal
@@ -68,7 +69,8 @@ async def capture(uri: str, user_id: str | None, write: int, when: str) -> None:
 
 
 def main() -> None:
-    """Run the jobs, one process each."""
+    """Run the jobs, one process each, all of which have everything imported."""
+    importlib.import_module("asyncmem.store.store")
     for user_id, write, when in json.loads(sys.argv[2]):
         child = os.fork()
         if not child:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import sys
 from collections.abc import AsyncIterator, Callable
 from datetime import timedelta
 from typing import Any
@@ -26,6 +27,7 @@ from asyncmem.testing import ScriptedModel
 from asyncmem.types import Scope
 
 from .conftest import Clock
+from .rivals import STATEMENTS
 
 pytestmark = pytest.mark.anyio
 
@@ -331,3 +333,13 @@ async def test_a_records_place_is_free_when_it_is_forgotten(store: MemoryStore) 
     assert not await store.captures.insert({**record, "at": clock_now})
     await store.captures._rows.update_one({"_id": record["_id"]}, {"$set": {"expire_at": clock_now - timedelta(1)}})
     assert await store.captures.insert(record)
+
+
+async def test_a_hundred_captures_of_one_user_from_two_processes(uri: str) -> None:
+    """Each distinct statement is there once, and no capture fails."""
+    command = [sys.executable, "-m", "tests.store.rivals", uri]
+    rivals = [await asyncio.create_subprocess_exec(*command, name) for name in ("old", "new")]
+    assert [await rival.wait() for rival in rivals] == [0, 0]
+    async with manager_of(uri, None) as manager:
+        own = [f"Likes {name} film {n}" for name in ("old", "new") for n in range(10)]
+        assert sorted(await texts(manager)) == sorted([*STATEMENTS, *own])
