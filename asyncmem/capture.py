@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
 
+from .deciding import ToolDecisions
 from .errors import ConfigurationError
 from .fingerprints import evidence_prints
-from .guards import judge_plan
+from .guards import MAX_OPERATIONS, judge_plan
 from .llm import LLM
 from .messages import Turn
 from .operations import Grounded, Operation
@@ -23,6 +24,8 @@ from .windows import Window, windows
 SHOWN_TOKENS = 2_000
 """Estimated tokens that the memories shown to the model may have."""
 REPLY_TOKENS = 1_200
+MAX_ROUNDS = 4
+"""Replies that a model which calls tools may give on one window."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,8 +121,9 @@ async def decide(
     if not options.enabled:
         return decision
     staged = Staged(existing, now)
+    reader = _Reader(llm, staged, options, decision, now, task)
     for window in windows(turns, known):
-        await _read_window(llm, window, staged, options, decision, now=now, task=task)
+        await reader.read(window)
     if not decision.windows:
         return decision
     decision.operations = staged.operations
@@ -127,39 +131,87 @@ async def decide(
     return decision
 
 
-async def _read_window(
-    llm: LLM, window: Window, staged: Staged, options: CaptureOptions, decision: Decision, *, now: datetime, task: bool
-) -> None:
-    """Have a model decide on one window, and stage what the guards let through."""
-    shown = choose_shown(staged.memories, window)
-    prompt = capture_prompt(
-        options.enabled,
-        system_message=options.system_message,
-        memory_capture_instructions=options.memory_capture_instructions,
-        additional_instructions=options.additional_instructions,
-        memories=shown,
-        messages=window.turns,
-        now=now,
-        task=task,
-        earlier=window.earlier,
-    )
-    reply = await llm.structured(prompt, plan_model(options.enabled), max_tokens=REPLY_TOKENS)
-    judged = judge_plan(
-        reply.value,
-        shown=shown,
-        existing=staged.memories,
-        messages=window.evident,
-        enabled=options.enabled,
-        now=now,
-        indexes=[turn.index for turn in window.evident],
-        evidence=options.evidence,
-    )
-    for operation in judged.operations:
-        staged.take(ground(operation, window.evident, now if task else None))
-    decision.skipped += judged.skipped
-    decision.usage += reply.usage
-    decision.tier = reply.tier
-    decision.windows += 1
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """Has a model decide on windows, and stages what the guards let through."""
+
+    llm: LLM
+    staged: Staged
+    options: CaptureOptions
+    decision: Decision
+    now: datetime
+    task: bool
+
+    async def read(self, window: Window) -> None:
+        """Decide on one window."""
+        shown = choose_shown(self.staged.memories, window)
+        self.decision.windows += 1
+        # a plan is one call, with bounds that small models need; tools are for those who ask for them
+        if self.llm.settings.tools:
+            await self._by_tools(window, shown)
+        else:
+            await self._by_plan(window, shown)
+
+    async def _by_plan(self, window: Window, shown: Sequence[UserMemory]) -> None:
+        enabled = self.options.enabled
+        reply = await self.llm.structured(self._prompt(window, shown), plan_model(enabled), max_tokens=REPLY_TOKENS)
+        judged = judge_plan(
+            reply.value,
+            shown=shown,
+            existing=self.staged.memories,
+            messages=window.evident,
+            enabled=enabled,
+            now=self.now,
+            indexes=[turn.index for turn in window.evident],
+            evidence=self.options.evidence,
+        )
+        for operation in judged.operations:
+            self._accept(operation, window)
+        self.decision.skipped += judged.skipped
+        self.decision.usage += reply.usage
+        self.decision.tier = reply.tier
+
+    async def _by_tools(self, window: Window, shown: Sequence[UserMemory]) -> None:
+        decisions = ToolDecisions(
+            window,
+            shown,
+            self.staged,
+            self.options.enabled,
+            self.now,
+            self.options.evidence,
+            lambda operation: self._accept(operation, window),
+        )
+        run = await self.llm.run_tools(
+            self._prompt(window, shown, tools=True),
+            decisions.tools(),
+            max_rounds=MAX_ROUNDS,
+            max_calls=MAX_OPERATIONS,
+            max_tokens=REPLY_TOKENS,
+            enough=decisions.is_enough,
+        )
+        decisions.finish()
+        self.decision.skipped += decisions.skipped
+        self.decision.usage += run.usage
+        self.decision.tools = True
+        if run.stopped != "answer":
+            self.decision.ended = "rounds" if run.stopped == "rounds" else "operations"
+
+    def _prompt(self, window: Window, shown: Sequence[UserMemory], *, tools: bool = False) -> list[dict[str, str]]:
+        return capture_prompt(
+            self.options.enabled,
+            system_message=self.options.system_message,
+            memory_capture_instructions=self.options.memory_capture_instructions,
+            additional_instructions=self.options.additional_instructions,
+            memories=shown,
+            messages=window.turns,
+            now=self.now,
+            task=self.task,
+            earlier=window.earlier,
+            tools=tools,
+        )
+
+    def _accept(self, operation: Operation, window: Window) -> None:
+        self.staged.take(ground(operation, window.evident, self.now if self.task else None))
 
 
 def ground(operation: Operation, turns: Sequence[Turn], at: datetime | None = None) -> Grounded:

@@ -49,6 +49,7 @@ _DATA = (
     " assistant's show what they refer to."
 )
 _EARLIER = "Said before, and read already; it only shows what the rest refers to."
+_BY_TOOLS = "Call the tools, all in one reply; call none where nothing changes. Then you are done."
 _END = "Operations for what the user told{language}:"
 _END_TASK = "Operations that do what the user asks for{language}:"
 
@@ -143,6 +144,7 @@ def capture_prompt(
     now: datetime,
     task: bool = False,
     earlier: Sequence[Message] = (),
+    tools: bool = False,
 ) -> list[dict[str, str]]:
     """What a model decides on: rules and worked examples that stay the same, then the message that differs.
 
@@ -158,19 +160,21 @@ def capture_prompt(
         now: the date of messages without a time.
         task: the user asks for a change, rather than talks.
         earlier: what was said before and read already.
+        tools: the operations are tools, which describe themselves; there are no worked examples then.
     """
     before = f"{_EARLIER}\n{quote_conversation(earlier, now)}\n\n" if earlier else ""
     language = _language(messages)
     asked = f"{before}{quote_conversation(messages, now)}\n{_end(language, task=task)}"
     listed = list_memories(memories)
     if system_message is not None:
-        told = describe_operations(operations)
+        told = _EVIDENCE if tools else describe_operations(operations)
         system = system_message.replace(EXISTING_MEMORIES, listed).replace(OPERATIONS, told)
         return [_turn("system", system), _turn("user", asked)]
-    rules = _turn("system", "\n\n".join(_rules(operations, memory_capture_instructions)))
+    rules = _turn("system", "\n\n".join(_rules(operations, memory_capture_instructions, tools=tools)))
     extra = (additional_instructions or "").strip()
     asked = "\n\n".join(part for part in (listed, extra, asked) if part)
-    return [rules, *_examples(operations, language), _turn("user", asked)]
+    examples = [] if tools else _examples(operations, language)
+    return [rules, *examples, _turn("user", asked)]
 
 
 def _language(messages: Sequence[Message]) -> str | None:
@@ -186,7 +190,7 @@ def _turn(role: str, content: str) -> dict[str, str]:
     return {"role": role, "content": content}
 
 
-def _rules(operations: Collection[str], what: str | None) -> list[str]:
+def _rules(operations: Collection[str], what: str | None, *, tools: bool) -> list[str]:
     change = ["How to change:", _KNOWN]
     change += [_CHANGE] if "update" in operations else []
     change += [_FORGET if "delete" in operations else _NO_FORGET]
@@ -195,7 +199,7 @@ def _rules(operations: Collection[str], what: str | None) -> list[str]:
         (what or "").strip() or _WHAT,
         _HOW,
         " ".join(change),
-        describe_operations(operations),
+        f"{_BY_TOOLS} {_EVIDENCE}" if tools else describe_operations(operations),
         _DATA,
     ]
 

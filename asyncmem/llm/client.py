@@ -26,7 +26,7 @@ from .reranking import RankReply, RankRequest, rank
 from .running import ToolLoop
 from .schemas import texts
 from .shortening import shorten
-from .tools import AnyTool, Toolbox, ToolRun
+from .tools import AnyTool, Toolbox, ToolResult, ToolRun
 
 T = TypeVar("T", bound=BaseModel)
 Q = TypeVar("Q", ChatRequest, EmbedRequest, RankRequest)
@@ -135,6 +135,7 @@ class LLM:
         max_rounds: int = 4,
         max_calls: int = 32,
         max_tokens: int | None = None,
+        enough: Callable[[Sequence[ToolResult]], bool] | None = None,
     ) -> ToolRun:
         """Let the model use tools until it answers.
 
@@ -148,6 +149,7 @@ class LLM:
             max_rounds: replies it may give.
             max_calls: calls that are carried out.
             max_tokens: tokens a reply may have; the settings' by default.
+            enough: told what came of each reply's calls; ``True`` ends the run without another call of the model.
 
         Raises:
             ModelError: a call failed. What the tools did before stays done.
@@ -162,7 +164,7 @@ class LLM:
             async def drive(flow: Flow[R]) -> R:
                 return await self._drive(context, flow, self._model.complete)
 
-            return await ToolLoop(context, drive, tools, box, max_rounds, tokens).run(_turns(messages))
+            return await ToolLoop(context, drive, tools, box, max_rounds, tokens, enough).run(_turns(messages))
 
     async def embed(self, texts: Sequence[str], *, batch: int = 96) -> Embeddings:
         """One vector a text, in order.

@@ -1,6 +1,6 @@
 """The tool loop: with a model that takes tools, and with one that writes a plan instead."""
 
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
@@ -11,7 +11,7 @@ from .asking import ask
 from .chat import ChatReply, WireMessage
 from .flows import Context, Flow
 from .ladder import Climb
-from .tools import AnyTool, Stopped, Toolbox, ToolRun, plan_calls, plan_prompt, plan_schema
+from .tools import AnyTool, Stopped, Toolbox, ToolResult, ToolRun, plan_calls, plan_prompt, plan_schema
 
 R = TypeVar("R")
 
@@ -35,6 +35,7 @@ class ToolLoop:
         box: carries them out.
         max_rounds: replies the model may give.
         max_tokens: tokens a reply may have.
+        enough: whether the calls of a reply were all that is needed, so that the model is not asked again.
     """
 
     context: Context
@@ -43,6 +44,7 @@ class ToolLoop:
     box: Toolbox
     max_rounds: int
     max_tokens: int
+    enough: Callable[[Sequence[ToolResult]], bool] | None = None
 
     async def run(self, turns: list[WireMessage]) -> ToolRun:
         """Let the model work with tools, or, where it takes none, with a plan.
@@ -91,6 +93,9 @@ class ToolLoop:
             self.context.learn("it called one", tools=True)
             for call in reply.tool_calls:
                 turns.append({"role": "tool", "tool_call_id": call.id, "content": await self.box.answer(call)})
+            if self.enough is not None and self.enough(self.box.results[-len(reply.tool_calls) :]):
+                stopped = "answer"
+                break
             if self.box.is_spent:
                 stopped = "calls"
                 break

@@ -106,6 +106,111 @@ async def test_case_4_foreign_ids(make: Script, model: ScriptedModel) -> None:
         assert await texts(manager, "lin") == []
 
 
+async def test_case_9_second_person(make: Script, model: ScriptedModel) -> None:
+    """An answer is understood by its question; the assistant is no source, and thanks change nothing."""
+    async with make() as manager:
+        talk = [{"role": "assistant", "content": "Window or aisle?"}, {"role": "user", "content": "Aisle, always."}]
+        model.add(
+            plan(
+                {"op": "add", "memory": "Prefers aisle seats", "evidence": "Aisle, always."},
+                {"op": "add", "memory": "The assistant offers seats", "evidence": "Window or aisle?"},
+            )
+        )
+        result = await manager.create_user_memories(messages=talk, user_id="lin")
+        assert await texts(manager, "lin") == ["Prefers aisle seats"]
+        assert len(result.skipped) == 1
+        model.add(plan())
+        assert (await manager.create_user_memories(messages=[*talk, "thanks"], user_id="lin")).changes == []
+
+
+async def test_case_10_supersede_and_forget(make: Script, model: ScriptedModel) -> None:
+    """One memory says what holds and what was; forgotten, neither is anywhere, nor comes back."""
+    async with make(delete_memories=True) as manager:
+        first, second = "I'm with Brightwater Logistics", "I started at Oakline Foods on Monday"
+        model.add(plan({"op": "add", "memory": "Works at Brightwater Logistics", "evidence": first}))
+        await manager.create_user_memories(first, user_id="lin")
+        text = "Works at Oakline Foods; was at Brightwater Logistics before"
+        model.add(plan({"op": "update", "memory_id": "1", "memory": text, "evidence": second}))
+        await manager.create_user_memories(second, user_id="lin")
+        assert await texts(manager, "lin") == [text]
+        model.add(plan({"op": "delete", "memory_id": "1", "evidence": "Please forget where I work"}))
+        await manager.create_user_memories("Please forget where I work", user_id="lin")
+        assert (await texts(manager, "lin"), await manager.build_context(user_id="lin")) == ([], "")
+        model.add(
+            plan(
+                {"op": "add", "memory": "Works at Brightwater Logistics", "evidence": first},
+                {"op": "add", "memory": "Works at Oakline Foods", "evidence": second},
+            )
+        )
+        again = await manager.create_user_memories(messages=["Hi", first, second], user_id="lin")
+        assert (again.changes, len(again.skipped), await texts(manager, "lin")) == ([], 2, [])
+
+
+async def test_case_11_numbers_are_facts(make: Script, model: ScriptedModel) -> None:
+    """Another number updates, the same in words is the same."""
+    async with make() as manager:
+        await fill(manager, "lin", "Runs a bakery with 4 ovens")
+        same = "I run a bakery with four ovens."
+        model.add(plan({"op": "add", "memory": "runs a bakery with four ovens.", "evidence": same}))
+        result = await manager.create_user_memories(same, user_id="lin")
+        assert (result.changes, [s.reason for s in result.skipped]) == ([], ["an existing memory says the same"])
+        more = "I run a bakery with 5 ovens now"
+        update = {"op": "update", "memory_id": "1", "memory": "Runs a bakery with 5 ovens", "evidence": more}
+        model.add(plan(update))
+        await manager.create_user_memories(more, user_id="lin")
+        assert await texts(manager, "lin") == ["Runs a bakery with 5 ovens"]
+
+
+async def test_case_12_languages(make: Script, model: ScriptedModel) -> None:
+    """Chinese memories keep their names, and are found by one of them."""
+    async with make() as manager:
+        said = "我下个月要搬到苏州，养了一只叫豆包的猫"
+        model.add(
+            plan(
+                {"op": "add", "memory": "下个月要搬到苏州", "evidence": "我下个月要搬到苏州"},
+                {"op": "add", "memory": "养了一只叫豆包的猫", "evidence": "养了一只叫豆包的猫"},
+            )
+        )
+        await manager.create_user_memories(said, user_id="lin")
+        assert await texts(manager, "lin") == ["下个月要搬到苏州", "养了一只叫豆包的猫"]
+        found = await manager.search_user_memories("豆包", user_id="lin", retrieval_method="keyword")
+        assert [m.memory for m in found] == ["养了一只叫豆包的猫"]
+
+
+async def test_case_13_dates(make: Script, model: ScriptedModel) -> None:
+    """The model is told the day of the message and the one before it, and may write the date."""
+    async with make() as manager:
+        said = {"role": "user", "content": "yesterday I ran my first half marathon", "at": "2021-03-14T09:00:00Z"}
+        model.add(
+            plan({"op": "add", "memory": "Ran the first half marathon on 2021-03-13", "evidence": said["content"]})
+        )
+        await manager.create_user_memories(said, user_id="lin")
+        assert await texts(manager, "lin") == ["Ran the first half marathon on 2021-03-13"]
+        assert "2021-03-14, yesterday 2021-03-13" in str(model.requests[0].messages[-1]["content"])
+
+
+async def test_case_14_feedback_loop(make: Script, model: ScriptedModel) -> None:
+    """Neither the system prompt, nor what was recalled, nor the assistant's words about it become memories."""
+    async with make() as manager:
+        talk = [
+            {"role": "system", "content": "You are Pip, a cheerful shop bot"},
+            {"role": "user", "content": "<user_memory>\n- Owns a red kayak\n</user_memory>\nWhat should I pack?"},
+            {"role": "assistant", "content": "as you own a red kayak, a dry bag. Pip is happy to help!"},
+        ]
+        model.add(
+            plan(
+                {"op": "add", "memory": "Owns a red kayak", "evidence": "as you own a red kayak"},
+                {"op": "add", "memory": "Owns a red kayak", "evidence": "- Owns a red kayak"},
+                {"op": "add", "memory": "Is helped by Pip", "evidence": "Pip is happy to help!"},
+                {"op": "add", "memory": "Talks to Pip, a cheerful shop bot", "evidence": "You are Pip"},
+            )
+        )
+        result = await manager.create_user_memories(messages=talk, user_id="lin")
+        assert (result.changes, len(result.skipped), await texts(manager, "lin")) == ([], 4, [])
+        told = str(model.requests[0].messages[-1])
+        assert ("red kayak\\n</user" in told, "cheerful" in told) == (False, False)
+
+
 async def test_case_15_injection(make: Script) -> None:
     """A memory can't close the block that it is rendered in."""
     async with make() as manager:
