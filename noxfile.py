@@ -15,7 +15,12 @@ PYTHONS = ["3.11", "3.12", "3.13"]
 LOCK = "tests/lock.txt"
 GROUPS = ("lint", "imports", "types", "test")
 SUITES = ("tests/unit", "tests/contracts", "tests/property", "tests/store", "tests/integration", "tests/providers")
-ONCE = ("tests/providers", "tests/store/test_embedded.py", "tests/store/test_killed.py", "tests/unit/test_local_model.py")
+ONCE = (
+    "tests/providers",
+    "tests/store/test_embedded.py",
+    "tests/store/test_killed.py",
+    "tests/unit/test_local_model.py",
+)
 """Suites of other processes and of litellm, which the version of Python changes nothing of: the first runs them."""
 
 

@@ -13,7 +13,8 @@ from asyncmem.settings import LLMSettings
 
 from .abilities import SHARED, Abilities
 from .asking import ask
-from .chat import ChatModel, ChatReply, ChatRequest, WireMessage
+from .chat import ChatModel, ChatReply, ChatRequest
+from .checking import check_positive, clean_turns
 from .embeddings import EmbedBatch, Embedder, Embeddings, EmbedReply, EmbedRequest
 from .failures import Failure
 from .flows import Context, Flow, Send
@@ -105,9 +106,9 @@ class LLM:
                 ``max_tokens`` is no positive number.
             ConfigurationError: ``LLMSettings(tier=...)`` pins a step that can't express the schema.
         """
-        _check_positive(max_tokens=max_tokens)
+        check_positive(max_tokens=max_tokens)
         with self._operation() as context:
-            climb = Climb(context, _turns(messages), schema, max_tokens or self.settings.max_tokens)
+            climb = Climb(context, clean_turns(messages), schema, max_tokens or self.settings.max_tokens)
             return await self._drive(context, climb.run(), self._model.complete)
 
     async def complete(self, messages: Sequence[Mapping[str, Any]], *, max_tokens: int | None = None) -> ChatReply:
@@ -121,9 +122,9 @@ class LLM:
             ModelError: the call failed.
             InvalidInputError: there are no messages, or ``max_tokens`` is no positive number.
         """
-        _check_positive(max_tokens=max_tokens)
+        check_positive(max_tokens=max_tokens)
         with self._operation() as context:
-            flow = ask(context, _turns(messages), max_tokens or self.settings.max_tokens)
+            flow = ask(context, clean_turns(messages), max_tokens or self.settings.max_tokens)
             reply = await self._drive(context, flow, self._model.complete)
             return replace(reply, usage=context.usage)
 
@@ -157,14 +158,14 @@ class LLM:
         """
         if not tools:
             raise InvalidInputError("tools is empty: use complete() for a model without tools")
-        _check_positive(max_rounds=max_rounds, max_calls=max_calls, max_tokens=max_tokens)
+        check_positive(max_rounds=max_rounds, max_calls=max_calls, max_tokens=max_tokens)
         box, tokens = Toolbox(tools, max_calls), max_tokens or self.settings.max_tokens
         with self._operation() as context:
 
             async def drive(flow: Flow[R]) -> R:
                 return await self._drive(context, flow, self._model.complete)
 
-            return await ToolLoop(context, drive, tools, box, max_rounds, tokens, enough).run(_turns(messages))
+            return await ToolLoop(context, drive, tools, box, max_rounds, tokens, enough).run(clean_turns(messages))
 
     async def embed(self, texts: Sequence[str], *, batch: int = 96) -> Embeddings:
         """One vector a text, in order.
@@ -181,7 +182,7 @@ class LLM:
             ConfigurationError: the model is one of your own that has no ``embed``.
             InvalidInputError: ``batch`` is no positive number.
         """
-        _check_positive(batch=batch)
+        check_positive(batch=batch)
         model = self._model
         if not isinstance(model, CompletionModel):
             if isinstance(model, Embedder):
@@ -283,20 +284,3 @@ class LLM:
         except Exception as error:  # noqa: BLE001  a model of the user's own may raise anything
             failure = Failure.of(error) if sent else replace(Failure.of(error), sent=False)
         return failure.heard(texts(request.messages) if isinstance(request, ChatRequest) else request.texts)
-
-
-def _turns(messages: Sequence[Mapping[str, Any]]) -> list[WireMessage]:
-    """A copy of the messages.
-
-    Raises:
-        InvalidInputError: there are none.
-    """
-    if not messages:
-        raise InvalidInputError("messages is empty: a model needs at least one")
-    return [dict(message) for message in messages]
-
-
-def _check_positive(**given: object) -> None:
-    for name, value in given.items():
-        if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
-            raise InvalidInputError(f"{name} must be a whole number from 1 on")
