@@ -1,6 +1,6 @@
 """Memories to rows and back, and the steps from one revision to the next (pure)."""
 
-import random
+import secrets
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
@@ -34,8 +34,11 @@ def next_seq() -> int:
 
 
 def next_stamp() -> int:
-    """Marks one state of one row, by chance alone: the stamps of 500,000 rows add up within 64 bits."""
-    return random.getrandbits(44) + 1
+    """Marks one state of one row, by chance alone: the stamps of 500,000 rows add up within 64 bits.
+
+    Not from ``random``, which applications seed: two processes would then give the same stamps.
+    """
+    return secrets.randbits(44) + 1
 
 
 def _searchable(text: str, topics: Iterable[str], vector: Row | None) -> Row:
