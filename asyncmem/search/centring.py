@@ -14,7 +14,7 @@ DOUBT = 10
 KIN = 0.15
 """Mean centred cosine of neighbours from which on they lend all that they may: in conversations it is .2 to .3, in any
 other order 0."""
-_SAMPLE = 1_000
+_SAMPLE = 500
 
 
 class Centred:
@@ -37,9 +37,9 @@ class Centred:
         if not rows:
             return found
         asked = _unit(query - self._mean)
-        products = self._matrix @ np.stack([asked, self._mean], axis=1)
-        squares = 1 - 2 * products[:, 1] + self._mean @ self._mean
-        cosines = (products[:, 0] - self._mean @ asked) / np.sqrt(np.maximum(squares, np.float32(1e-6)))
+        # two products with a vector: one with a matrix of two columns takes eight times as long
+        squares = 1 - 2 * (self._matrix @ self._mean) + self._mean @ self._mean
+        cosines = (self._matrix @ asked - self._mean @ asked) / np.sqrt(np.maximum(squares, np.float32(1e-6)))
         found[:rows] = np.where(self._has[:rows], cosines, found[:rows])
         return found
 
