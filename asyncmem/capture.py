@@ -24,6 +24,7 @@ from .windows import Window, windows
 SHOWN_TOKENS = 2_000
 """Estimated tokens that the memories shown to the model may have."""
 REPLY_TOKENS = 1_200
+REMOVED = "an operation before it removed the memory"
 MAX_ROUNDS = 4
 """Replies that a model which calls tools may give on one window."""
 
@@ -210,8 +211,13 @@ class _Reader:
             tools=tools,
         )
 
-    def _accept(self, operation: Operation, window: Window) -> None:
-        self.staged.take(ground(operation, window.evident, self.now if self.task else None))
+    def _accept(self, operation: Operation, window: Window) -> bool:
+        """Stage an operation, unless an earlier one removed its memory."""
+        taken = self.staged.take(ground(operation, window.evident, self.now if self.task else None))
+        if not taken:
+            name, memory_id = type(operation).__name__.casefold(), getattr(operation, "memory_id", None)
+            self.decision.skipped.append(Skipped(name, REMOVED, getattr(operation, "memory", None), memory_id))
+        return taken
 
 
 def ground(operation: Operation, turns: Sequence[Turn], at: datetime | None = None) -> Grounded:

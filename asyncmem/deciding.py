@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field
 
 from .guards import Judged, judge_plan
 from .llm import Tool, ToolResult
-from .operations import Clear, Delete, Operation, Update
+from .operations import Clear, Operation
 from .plan import Plan, PlannedOperation, Text, Texts
 from .staging import Staged
 from .types import Skipped, UserMemory
@@ -65,7 +65,7 @@ class ToolDecisions:
         enabled: names of the operations that are switched on.
         now: when messages without a time were said.
         evidence: ``"off"`` asks for none.
-        accept: stages an operation.
+        accept: stages an operation; whether its memory is still there.
         skipped: what was decided and must not be applied.
     """
 
@@ -75,7 +75,7 @@ class ToolDecisions:
     enabled: Collection[str]
     now: datetime
     evidence: Literal["strict", "off"]
-    accept: Callable[[Operation], None]
+    accept: Callable[[Operation], bool]
     skipped: list[Skipped] = field(default_factory=list[Skipped])
     _told: bool = False
 
@@ -96,13 +96,11 @@ class ToolDecisions:
     def decide(self, planned: PlannedOperation) -> str:
         """Judge and stage one call; what the model is told."""
         judged = self._judge(planned)
-        memories = {str(m.memory_id): m for m in self.staged.memories}
+        known = len(self.staged.memories)
         for operation in judged.operations:
-            if isinstance(operation, Update | Delete) and operation.memory_id not in memories:
-                judged.skipped.append(Skipped(planned.op, "an operation before it removed the memory"))
-                break
-            self.accept(operation)
-            cleared = f": all {len(memories)} memories that you know of are removed"
+            if not self.accept(operation):
+                return "Not done: an operation before it removed the memory."
+            cleared = f": all {known} memories that you know of are removed"
             return f"Done{cleared if isinstance(operation, Clear) else ''}."
         self.skipped += [s for s in judged.skipped if s not in self.skipped]
         return f"Not done: {judged.skipped[0].reason}."

@@ -32,8 +32,10 @@ class Staged:
         """What is to be applied, in order."""
         return list(self._operations.values())
 
-    def take(self, grounded: Grounded) -> None:
-        """Add a decision, which may be about a memory that an earlier one made."""
+    def take(self, grounded: Grounded) -> bool:
+        """Add a decision, which may be about a memory that an earlier one made; whether its memory is still there."""
+        if isinstance(grounded.operation, Update | Delete) and grounded.operation.memory_id not in self._memories:
+            return False
         match grounded.operation:
             case Add() as add:
                 self._add(add, grounded)
@@ -47,6 +49,7 @@ class Staged:
             case Clear():  # pragma: no branch  there are no others
                 self._memories.clear()
                 self._operations = {"": grounded}
+        return True
 
     def _add(self, add: Add, grounded: Grounded) -> None:
         name = f"new {len(self._added) + 1}"  # no stored id: the store's have no space

@@ -80,6 +80,28 @@ async def test_memories_without_a_time_come_first() -> None:
     assert "1: Swims\n2: Has two cats\n3: Lives in Leeds" in prompt_of(model)
 
 
+async def test_what_an_operation_before_removed_is_not_changed() -> None:
+    """After a clear, an update and a deletion in the same plan are skipped, and an addition stays."""
+    words = "Forget all. I live in Leeds by the sea. I have a dog"
+    model = answer(
+        {"op": "clear"},
+        {
+            "op": "update",
+            "memory_id": "2",
+            "memory": "Lives in Leeds by the sea",
+            "evidence": "I live in Leeds by the sea",
+        },
+        {"op": "delete", "memory_id": "1"},
+        {"op": "add", "memory": "Has a dog", "evidence": "I have a dog"},
+    )
+    decision = await run(model, said(words))
+    assert [type(g.operation).__name__ for g in decision.operations] == ["Clear", "Add"]
+    assert [(s.op, s.reason) for s in decision.skipped] == [
+        ("update", "an operation before it removed the memory"),
+        ("delete", "an operation before it removed the memory"),
+    ]
+
+
 async def test_nothing_said_asks_no_model() -> None:
     """Without words of the user, no model is called."""
     assert await run(ScriptedModel(), []) == Decision()
