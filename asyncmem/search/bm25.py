@@ -27,7 +27,7 @@ class Bm25:
         self._rows: dict[int, str] = {}
         self._lengths = array("f")
         self._total = 0
-        self.postings = 0
+        self.postings: int = 0
 
     def put(self, slot: int, tokens: Sequence[str]) -> None:
         """Take a row's tokens; its slot must be free."""
