@@ -157,10 +157,15 @@ def _is_denied(wanted: set[str], spoken: Iterable[str]) -> bool:
 
 def backdates(memory: str, known: str, words: str) -> bool:
     """Whether a memory's new text says of the past what the user says of now."""
-    if _PAST.search(words):
-        return False
-    past = [_PAST.sub(" ", clause) for clause in clauses(memory) if _PAST.search(clause)]
-    return any(common(content(clause) - content(known), tokens(words)) for clause in past)
+    spoken = clauses(words)
+    for claim in clauses(memory):
+        if not _PAST.search(claim):
+            continue
+        news = content(_PAST.sub(" ", claim)) - content(known)
+        holding = [clause for clause in spoken if common(news, tokens(clause))]
+        if holding and not any(_PAST.search(clause) for clause in holding):
+            return True
+    return False
 
 
 def unsaid_negation(memory: str, known: str, said: Iterable[str]) -> bool:

@@ -111,6 +111,8 @@ def test_what_the_user_denies(memory: str, words: str, denied: bool) -> None:
         ("Prefers the aisle; preferred window seats before", "I take the aisle", False),
         ("Prefers window seats; took the aisle before", "I used to take the aisle", False),
         ("Prefers window seats and coffee", "I like coffee", False),
+        ("Prefers window seats; took the aisle before", "You said I was fond of windows. I take the aisle", True),
+        ("Prefers window seats since the flight was cold", "I like coffee", False),
     ],
 )
 def test_what_holds_now_is_not_of_the_past(memory: str, said: str, backdated: bool) -> None:

@@ -286,6 +286,9 @@ def test_words_far_from_the_evidence_do_not_carry() -> None:
     spoken = turns("I moved. It rained. It was cold. My boss bought a yacht.")
     assert judged("Owns a yacht", spoken, "I moved") == UNSAID
     assert judged("Moved in the cold", spoken, "It rained") is None
+    assert judged("Owns a yacht", spoken, "rained. It was") is None, (
+        "words across sentences have the whole turn around them"
+    )
 
 
 # ------------------------------------------------------------------------------------------------------ duplicates
