@@ -223,7 +223,7 @@ class _Judge:
             raise _Refused(reason, memory_id)
         news = content(text) - content(known)
         about_it = common(content(known), tokens(str(found.words)))
-        if not about_it and any(common(news, told) == news for told in self.told):
+        if not about_it and any(news <= told for told in self.told):
             raise _Refused("an operation before it says the same", memory_id)
         self.told.append(news)
         return found

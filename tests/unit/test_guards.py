@@ -465,6 +465,8 @@ def test_the_same_news_are_written_once() -> None:
     judged = judge(update("1", "Lives in Leeds, plays chess", evidence="I play chess"), add())
     assert [type(o) for o in judged.operations] == [Update]
     assert [s.reason for s in judged.skipped] == ["an operation before it says the same"]
+    alike = (add("Likes to sail", "I have a sailboat"), add("Has a sailboat", "I have a sailboat"))
+    assert len(judge(*alike, said=["I have a sailboat and like to sail"]).operations) == 2
     said = "I work as a planner every day and feed the cats every day"
     both = (
         update("2", f"{TEXTS[1]} every day", evidence=said),
