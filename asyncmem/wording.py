@@ -9,6 +9,8 @@ _WIDE_LETTERS = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4d
 """Scripts that are written without spaces, or (Korean) whose words take endings that a prefix doesn't show."""
 _WORD = re.compile(rf"[{_WIDE_LETTERS}]+|[^\W{_WIDE_LETTERS}]+")
 _WIDE = re.compile(f"[{_WIDE_LETTERS}]")
+_SHORT_NAME = re.compile(r"(?<=[\w,] )[A-ZÀ-Þ][a-zß-ÿ]\b")
+"""A name of two letters: Bo, Li, Al. At the beginning of a sentence it can't be told from other words."""
 _MARKS = re.compile(r"[\u064b-\u065f\u0670\u0640]")
 """Arabic vowel signs and stretching, which may be written or left out."""
 
@@ -44,7 +46,7 @@ def tokens(text: str) -> set[str]:
             found |= {word[i : i + 2] for i in range(max(1, len(word) - 1))}
         elif len(word) > 2 or any(c.isdigit() for c in word):
             found.add(word)
-    return found
+    return found | {name.casefold() for name in _SHORT_NAME.findall(text)}
 
 
 def content(text: str) -> set[str]:

@@ -14,6 +14,12 @@ def test_tokens_are_words_and_pairs() -> None:
     assert tokens("عمّان") == tokens("عمان")
 
 
+def test_names_of_two_letters_are_words() -> None:
+    """Bo and Li are names where they don't begin a sentence; it, my and so are none."""
+    assert tokens("Works with Bo and, Li. It is so") == {"works", "with", "bo", "and", "li"}
+    assert tokens("Bo works") == {"works"}
+
+
 def test_content_is_without_frames() -> None:
     """What frames a fact carries none; a text of frames alone keeps its words."""
     assert content("The user has two cats") == {"two", "cats"}
