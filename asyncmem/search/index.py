@@ -47,6 +47,9 @@ class UserIndex:
         # of each slot: last update, insertion, expiry, whether a row is there, whether it has a vector
         self._columns = _Columns()
         self._matrix: NDArray[np.float32] = np.empty((0, 0), np.float32)
+        self._seen: tuple[Centred, float] | None = (
+            None  # the matrix from its mean, and its rows' kinship, till a change
+        )
 
     # ------------------------------------------------------------------------------------------ keeping in step
 
@@ -74,6 +77,7 @@ class UserIndex:
                 self._put(entry)
 
     def _put(self, entry: Entry) -> None:
+        self._seen = None
         slot = len(self._ids)
         self._slots[entry.memory_id] = slot
         self._ids.append(entry.memory_id)
@@ -106,6 +110,7 @@ class UserIndex:
         for memory_id in ids:
             slot = self._slots.pop(memory_id, None)
             if slot is not None:
+                self._seen = None
                 self._total -= self._stamps[slot]
                 self.unmarked.discard(memory_id)
                 self._words.drop(slot)
@@ -161,8 +166,11 @@ class UserIndex:
 
     def fused(self, query: str, keyword: Scores, vector: NDArray[np.float32], allowed: NDArray[np.bool_]) -> Scores:
         """The hybrid score of every allowed slot: of its words, its meaning, its neighbours and its time."""
-        centred = Centred(self._matrix, self._columns.embedded[: len(self._ids)])
-        kinship = centred.kinship(*pairs(self.updated, self.inserted, allowed))
+        if self._seen is None:
+            alive, embedded = (column[: len(self._ids)] for column in (self._columns.alive, self._columns.embedded))
+            centred = Centred(self._matrix, embedded)
+            self._seen = centred, centred.kinship(*pairs(self.updated, self.inserted, alive))
+        centred, kinship = self._seen
         return fuse(
             keyword,
             centred.cosines(vector),

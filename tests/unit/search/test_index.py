@@ -21,6 +21,11 @@ def found(index: UserIndex, scores: np.ndarray, limit: int = 0) -> list[str]:
     return index.best(scores, index.allowed(0.0), limit).ids
 
 
+def hybrid(index: UserIndex) -> list[str]:
+    every = index.allowed(0.0)
+    return found(index, index.fused("a b", index.keyword("a b"), np.array([0.6, 0.8], np.float32), every).round(3))
+
+
 def test_it_holds_what_it_was_given_last() -> None:
     """After any mix of additions, changes and removals, it equals one that is made of the rows that are left."""
     chance = random.Random(3)
@@ -35,12 +40,14 @@ def test_it_holds_what_it_was_given_last() -> None:
             vector = [chance.random(), chance.random()] if chance.random() < 0.7 else None
             rows[name] = entry(name, step, tokens, vector)
             index.take([rows[name]])
+        hybrid(index)
     fresh = UserIndex("m")
     fresh.take(sorted(rows.values(), key=lambda e: e.stamp))
     assert index.fingerprint == fresh.fingerprint == Fingerprint(len(rows), sum(e.stamp for e in rows.values()))
     query = np.array([0.6, 0.8], np.float32)
     assert found(index, index.keyword("a b")) == found(fresh, fresh.keyword("a b"))
     assert found(index, index.semantic(query)) == found(fresh, fresh.semantic(query))
+    assert hybrid(index) == hybrid(fresh)
     assert index.lacking(index.allowed(0.0)) == fresh.lacking(fresh.allowed(0.0))
     assert fresh.size > 0
 
