@@ -271,9 +271,12 @@ class LLM:
             # three bounds: the operation's deadline, also while waiting in line, then the one request's; a model
             # that keeps the time-out itself is given the chance to end its call in order
             grown = None if request.timeout is None else request.timeout + _GRACE
-            async with asyncio.timeout(context.left()), self._gates.here(), asyncio.timeout(grown):
-                sent = True
-                answer = cast("object", await call(request))
+            async with asyncio.timeout(context.left()), self._gates.here():
+                if isinstance(self._model, CompletionModel):
+                    await self._model.load()
+                async with asyncio.timeout(grown):
+                    sent = True
+                    answer = cast("object", await call(request))
             if not isinstance(answer, ChatReply | EmbedReply | RankReply):
                 raise TypeError(f"the model must give a ChatReply, not a {type(answer).__name__}")  # noqa: TRY301
             return cast("A", answer)

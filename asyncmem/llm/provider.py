@@ -60,6 +60,11 @@ class CompletionModel:
         # of the settings' further arguments, those that are no parameters of chat: headers, versions, credentials
         self._extra = {key: value for key, value in (extra or {}).items() if key not in (*PARAMETERS, "model")}
 
+    async def load(self) -> None:
+        """Import litellm if it is what completes: that takes seconds, which are not a request's."""
+        if self._completion is None:
+            await load_litellm()
+
     async def complete(self, request: ChatRequest) -> ChatReply:
         """Answer one request.
 

@@ -201,7 +201,7 @@ async def test_a_memory_that_says_something_else_meanwhile_is_decided_anew(uri: 
             result = await manager.create_user_memories(said, user_id="lin")
             assert ([c.kind for c in result.changes], result.skipped) == (["update"], [])
             assert result.usage.calls == 2
-            assert await texts(manager) == ["Works nights at the port, with Marta"]
+            assert await texts(manager) == ["Works nights at the port with Marta"]
             assert "Works nights at the port" in str(model.requests[1].messages)
 
 
