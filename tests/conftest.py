@@ -31,6 +31,7 @@ _MAY_BLOCK = tuple(
 
 # no test's outcome depends on how fast the machine is
 hypothesis.settings.register_profile("asyncmem", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
+hypothesis.settings.register_profile("fuzz", hypothesis.settings.get_profile("asyncmem"), max_examples=5_000)
 hypothesis.settings.load_profile("asyncmem")
 
 
