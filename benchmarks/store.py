@@ -26,6 +26,7 @@ sys.path.insert(0, str(ROOT))
 
 from pymongo import AsyncMongoClient, MongoClient  # noqa: E402
 from pymongo.write_concern import WriteConcern  # noqa: E402
+from sides import Side  # noqa: E402
 
 from asyncmem import MemoryManager, UserMemory  # noqa: E402
 from asyncmem.store.documents import MEMORY_INDEXES, NEWEST_FIRST  # noqa: E402
@@ -108,30 +109,6 @@ async def duel(sides: dict[str, Call], rounds: int = 12, times: int = 15) -> dic
     return {name: round(statistics.median(s) * 1000, 4) for name, s in seconds.items()}
 
 
-class Agno:
-    """agno's manager in its own process."""
-
-    def __init__(self, python: str, uri: str, name: str) -> None:
-        command = [python, str(ROOT / "benchmarks" / "agno_side.py"), uri, name]
-        self.process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-        )
-
-    def median(self, op: str, user: str, times: int) -> float:
-        """Median milliseconds of some calls."""
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
-        self.process.stdin.write(json.dumps({"op": op, "user": user, "n": times}) + "\n")
-        self.process.stdin.flush()
-        return round(statistics.median(json.loads(self.process.stdout.readline())) * 1000, 4)
-
-    def close(self) -> None:
-        """End the process."""
-        assert self.process.stdin is not None
-        self.process.stdin.close()
-        self.process.wait()
-
-
 def measure_import() -> dict[str, float]:
     """Milliseconds of a bare interpreter, and of one that imports asyncmem, taking turns."""
     seconds: dict[str, list[float]] = {"bare Python": [], "import asyncmem": []}
@@ -146,7 +123,7 @@ def measure_import() -> dict[str, float]:
 class Bench:
     """One server, our manager, the raw driver and maybe agno on it."""
 
-    def __init__(self, manager: MemoryManager, raw: Any, bare: Any, agno: Agno | None) -> None:
+    def __init__(self, manager: MemoryManager, raw: Any, bare: Any, agno: Side | None) -> None:
         self.manager, self.raw, self.bare, self.agno = manager, raw, bare, agno
         self.count = 0
 
@@ -225,7 +202,7 @@ async def run(agno_python: str | None, total: int) -> dict[str, Any]:
         with MongoClient(uri) as sync:
             db = sync["bench"].with_options(write_concern=WriteConcern(w=1))
             db["raw_memories"].create_indexes(MEMORY_INDEXES)
-            agno = Agno(agno_python, server.uri, "bench") if agno_python else None
+            agno = Side(agno_python, "agno_side.py", "agno", server.uri, "bench") if agno_python else None
             if agno is not None:
                 agno.median("add", "warm", 1)
             async with MemoryManager(uri) as manager, AsyncMongoClient(uri) as client:
