@@ -64,6 +64,7 @@ class Capturer:
         """
         began = time.monotonic()
         async with self._users.setdefault(scope.user_id, asyncio.Lock()):
+            await store.applier.recover(scope.user_id)
             erasures = await store.captures.begun(scope.user_id)
             prints = [] if task else conversation_prints(scope, turns)
             named = [] if key is None else [key_print(scope, key)]

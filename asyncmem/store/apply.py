@@ -13,9 +13,10 @@ from ..types import Change, Skipped
 from .archive import Archive
 from .batch import Applied, Batch
 from .captures import Captures
-from .core import ATTEMPTS, Core, Session, pages
+from .core import ATTEMPTS, Core, Session
 from .documents import Row
-from .steps import Insert, Remove, Step, pack, to_step, unpack
+from .remover import Remover
+from .steps import Insert, Step, pack, to_step, unpack
 from .taking import BaseChangedError, Taker
 from .writer import contended
 
@@ -37,20 +38,31 @@ class _RepeatedError(Exception):
 class Applier:
     """Applies what captures decided, one user's at a time."""
 
-    def __init__(self, core: Core, archive: Archive, captures: Captures, *, transactions: bool) -> None:
+    def __init__(
+        self, core: Core, archive: Archive, captures: Captures, remover: Remover, *, transactions: bool
+    ) -> None:
         self._core = core
+        self._remover = remover
         self._archive = archive
         self._captures = captures
         self._transactions = transactions
 
     async def apply(self, batch: Batch) -> Applied:
-        """Apply a batch: on a server with transactions all of it or nothing, else what a journal will finish."""
+        """Apply a batch: on a server with transactions all of it or nothing, else what a journal will finish.
+
+        A clear goes first, page by page: it may be of more memories than a transaction holds.
+        """
         batch, forgotten = await self._without_forgotten(batch)
         if not batch.operations and not batch.prints:
             return Applied(skipped=forgotten)
         now = self._core.now()
-        steps = await self._steps(batch, now)
-        taker = replace(self._taker(batch.scope.user_id, now, batch.cause, strict=batch.strict), vectors=batch.vectors)
+        cleared = await self._cleared(batch, now)
+        steps = [(step, g) for g in batch.operations if (step := to_step(g, batch, now)) is not None]
+        taker = Taker(
+            *(self._core, self._archive, self._captures, batch.scope.user_id, now, batch.cause),
+            strict=batch.strict,
+            vectors=batch.vectors,
+        )
         try:
             run = self._in_transaction if self._transactions else self._under_journal
             applied = await run(batch, steps, taker)
@@ -61,7 +73,13 @@ class Applier:
         except _ErasedError:
             skipped = [Skipped(type(g.operation).__name__.casefold(), ERASED) for g in batch.operations]
             return Applied(skipped=[*forgotten, *skipped])
-        return replace(applied, skipped=[*forgotten, *applied.skipped])
+        return replace(applied, changes=[*cleared, *applied.changes], skipped=[*forgotten, *applied.skipped])
+
+    async def _cleared(self, batch: Batch, now: datetime) -> list[Change]:
+        if not any(isinstance(g.operation, Clear) for g in batch.operations):
+            return []
+        gone = await self._remover.clear(batch.scope.user_id, batch.cause, forget=True)
+        return [Change("delete", str(memory.memory_id), memory, None, batch.cause, now) for memory in gone]
 
     async def _without_forgotten(self, batch: Batch) -> tuple[Batch, list[Skipped]]:
         """The batch without what the user wished to be forgotten after saying it."""
@@ -78,21 +96,6 @@ class Applier:
                 kept.append(grounded)
         return replace(batch, operations=kept), skipped
 
-    async def _steps(self, batch: Batch, now: datetime) -> list[tuple[Step, Grounded]]:
-        steps: list[tuple[Step, Grounded]] = []
-        for grounded in batch.operations:
-            if isinstance(grounded.operation, Clear):
-                async with self._core.calling():
-                    cursor = self._core.collections.memories.find({"user_id": batch.scope.user_id}, {"_id": 1})
-                    ids = [row["_id"] async for page in pages(cursor) for row in page]
-                steps += [(Remove(memory_id, None, "clear"), grounded) for memory_id in ids]
-            elif step := to_step(grounded, batch, now):
-                steps.append((step, grounded))
-        return steps
-
-    def _taker(self, user_id: str, at: datetime, cause: str, *, strict: bool = False, again: bool = False) -> Taker:
-        return Taker(self._core, self._archive, self._captures, user_id, at, cause, strict=strict, again=again)
-
     def _record(self, batch: Batch) -> Row:
         """A row by which this capture is known later. Its name is its last fingerprint, so there is one of each."""
         name = batch.prints[-1].hex() if batch.prints else uuid4().hex
@@ -101,29 +104,40 @@ class Applier:
     # --------------------------------------------------------------------------------------- with transactions
 
     async def _in_transaction(self, batch: Batch, steps: list[tuple[Step, Grounded]], taker: Taker) -> Applied:
+        record, maybe = self._record(batch), list[Applied]()
         for attempt in range(ATTEMPTS):
             if attempt:
                 await asyncio.sleep(random.uniform(0, min(_PAUSES[0] * 2**attempt, _PAUSES[1])))
             async with self._core.calling():
                 try:
-                    return await self._transact(batch, steps, taker)
+                    return await self._transact(batch, steps, taker, record, maybe)
                 except DuplicateKeyError:
-                    continue  # another one's row was committed meanwhile: seen now, it is skipped or folded
+                    maybe.clear()  # another one's row was committed meanwhile: seen now, it is skipped or folded
                 except PyMongoError as error:
                     if not any(map(error.has_error_label, _AGAIN)):
                         raise
+                    if not error.has_error_label("UnknownTransactionCommitResult"):
+                        maybe.clear()
+                except _RepeatedError:
+                    if maybe:  # the record is that of an attempt whose answer got lost
+                        return maybe[0]
+                    raise
         raise contended()
 
-    async def _transact(self, batch: Batch, steps: list[tuple[Step, Grounded]], taker: Taker) -> Applied:
+    async def _transact(
+        self, batch: Batch, steps: list[tuple[Step, Grounded]], taker: Taker, record: Row, maybe: list[Applied]
+    ) -> Applied:
+        """One attempt. What it does stands in ``maybe`` as soon as it may be committed."""
         memories = self._core.collections.memories
         async with (
             memories.database.client.start_session() as session,
             await session.start_transaction(write_concern=memories.write_concern),
         ):
             await self._enter(batch, session)
-            applied = await _take_all(replace(taker, session=session), steps)
-            if batch.prints and not await self._captures.insert(self._record(batch), session):
+            if not await self._captures.insert(record, session):
                 raise _RepeatedError
+            applied = await _take_all(replace(taker, session=session), steps)
+            maybe[:] = [applied]
         return applied
 
     async def _enter(self, batch: Batch, session: Session) -> None:
@@ -141,7 +155,15 @@ class Applier:
             await self._enter(batch, None)
             if not await self._captures.insert(journal if steps else record):
                 raise _RepeatedError
-        applied = await _take_all(replace(taker, strict=False), steps)
+        writing = asyncio.ensure_future(self._carry_out(batch, steps, replace(taker, strict=False), journal))
+        try:
+            return await asyncio.shield(writing)
+        except asyncio.CancelledError:
+            await asyncio.wait([writing])  # what was promised by the journal is done first
+            raise
+
+    async def _carry_out(self, batch: Batch, steps: list[tuple[Step, Grounded]], taker: Taker, journal: Row) -> Applied:
+        applied = await _take_all(taker, steps)
         if steps:
             await self._captures.finish(journal)
         if await self._captures.begun(batch.scope.user_id) > batch.erasures:
@@ -166,12 +188,17 @@ class Applier:
             await self._core.collections.archive.delete_many({"user_id": user_id, "memory_id": {"$in": gone}})
         await self._captures.erase(user_id)
 
-    async def recover(self, before: datetime) -> int:
-        """Finish what crashed processes began before a moment; how many captures that were."""
-        journals = await self._captures.pending(before)
+    async def recover(self, user_id: str | None = None) -> int:
+        """Finish what others began and left, one user's or everybody's; how many captures that were.
+
+        What somebody is writing at this very moment may be written by both: each step happens once.
+        """
+        if self._transactions and user_id is not None:
+            return 0
+        journals = await self._captures.pending(user_id)
         for journal in journals:
             steps, at, cause = unpack(journal["work"])
-            taker = self._taker(journal["user_id"], at, cause, again=True)
+            taker = Taker(self._core, self._archive, self._captures, journal["user_id"], at, cause, again=True)
             for step in steps:
                 await taker.take(step)
             await self._captures.finish(journal)

@@ -13,7 +13,7 @@ from typing import Any
 from pymongo import ReturnDocument, UpdateOne
 from pymongo.errors import DuplicateKeyError
 
-from ..fingerprints import user_print
+from ..fingerprints import sentence_prints, user_print
 from .core import Core, Session, pages
 from .documents import Row
 from .rows import aware
@@ -96,10 +96,11 @@ class Captures:
             else:
                 await self._rows.delete_one(query)
 
-    async def pending(self, before: datetime) -> list[Row]:
-        """The journals that somebody began before a moment and has not finished: a maintenance scan, by index."""
+    async def pending(self, user_id: str | None) -> list[Row]:
+        """The journals that somebody began and has not finished: one user's, or, as maintenance, everybody's."""
+        query: Row = {"pending": {"$gt": datetime.min}} | ({} if user_id is None else {"user_id": user_id})
         async with self._core.calling():
-            return await self._rows.find({"pending": {"$lte": before}}).sort("pending", 1).to_list(1000)
+            return await self._rows.find(query).sort("pending", 1).to_list(1000)
 
     async def enter(self, user_id: str, erasures: int, session: Session) -> bool:
         """Sign the user's ledger; whether the user was not erased since the capture began."""
@@ -112,18 +113,20 @@ class Captures:
         )
         return _erasures(row) <= erasures
 
-    async def forget(self, user_id: str, prints: Iterable[bytes], at: datetime, session: Session) -> None:
-        """Leave tombstones of sentences."""
+    async def forget(self, rows: Sequence[Row], at: datetime, session: Session) -> None:
+        """Leave tombstones of the sentences that memories rest on."""
         writes = [
             UpdateOne(
-                {"_id": _id(user_id, "tombstone", p.hex()), "user_id": user_id},
+                {"_id": _id(row["user_id"], "tombstone", p.hex()), "user_id": row["user_id"]},
                 {"$set": {"kind": "tombstone"}, "$max": {"at": at}},
                 upsert=True,
             )
-            for p in sorted(set(prints))
+            for row in rows
+            for p in sorted(_prints_of(row))
         ]
         if writes:
-            await self._rows.bulk_write(writes, ordered=False, session=session)
+            async with self._core.turn(session):
+                await self._rows.bulk_write(writes, ordered=False, session=session)
 
     async def tombstones(self, user_id: str, prints: Iterable[bytes]) -> dict[bytes, datetime]:
         """Which of the sentences are to be forgotten, and since when."""
@@ -148,6 +151,13 @@ class Captures:
         """Forget all that is kept about a user's captures."""
         async with self._core.calling():
             return (await self._rows.delete_many({"user_id": user_id})).deleted_count
+
+
+def _prints_of(row: Row) -> set[bytes]:
+    """The sentences that a memory rests on: as captured, and in the words kept as its input."""
+    words, prints = row.get("input"), row.get("prints")
+    known = {bytes(p) for p in prints} if isinstance(prints, list) else set[bytes]()  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    return known | (sentence_prints(words) if isinstance(words, str) else set())
 
 
 def _erasures(ledger: Row | None) -> int:

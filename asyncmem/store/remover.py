@@ -40,17 +40,20 @@ class Remover:
                 return memory
         raise contended()
 
-    async def clear(self, user_id: str, cause: str) -> list[UserMemory]:
-        """Delete every memory that the user has at this moment; what they were. Later adds stay."""
+    async def clear(self, user_id: str, cause: str, *, forget: bool = False) -> list[UserMemory]:
+        """Delete every memory that the user has at this moment; what they were. Later adds stay.
+
+        With ``forget``, no later capture of an old conversation brings them back.
+        """
         async with self._core.calling():
             cursor = self._memories.find({"user_id": user_id}, {"_id": 1})
             ids = [row["_id"] async for page in pages(cursor) for row in page]
         removed: list[UserMemory] = []
         for start in range(0, len(ids), PAGE):
-            removed += await self._clear_page(user_id, ids[start : start + PAGE], cause)
+            removed += await self._clear_page(user_id, ids[start : start + PAGE], cause, forget=forget)
         return removed
 
-    async def _clear_page(self, user_id: str, ids: list[str], cause: str) -> list[UserMemory]:
+    async def _clear_page(self, user_id: str, ids: list[str], cause: str, *, forget: bool) -> list[UserMemory]:
         query = {"user_id": user_id, "_id": {"$in": ids}}
         removed: dict[str, UserMemory] = {}
         for _ in range(ATTEMPTS):
@@ -58,6 +61,8 @@ class Remover:
                 rows = await self._memories.find(query).to_list()
             if not rows:
                 return list(removed.values())
+            if forget:
+                await self._captures.forget(rows, self._core.now(), None)
             gone = await self._remove(rows, "clear", cause)
             left: set[str] = set() if gone == len(rows) else await self._ids(query)
             removed |= {row["_id"]: to_memory(row) for row in rows if row["_id"] not in left}

@@ -66,19 +66,17 @@ class Remove:
     Attributes:
         memory_id: which one.
         base: the text that the decision was made on; ``None`` takes any.
-        kind: ``"delete"`` or ``"clear"``.
     """
 
     memory_id: str
     base: str | None
-    kind: str = "delete"
 
 
 Step = Insert | Revise | Remove
 
 
 def to_step(grounded: Grounded, batch: Batch, now: datetime) -> Step | None:
-    """What one operation writes; ``None`` for a clear, which is one removal a memory that there is."""
+    """What one operation writes; ``None`` for a clear, which is done before."""
     operation, prints = grounded.operation, sorted(grounded.prints)[:MAX_PRINTS]
     match operation:
         case Add():

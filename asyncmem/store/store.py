@@ -69,7 +69,7 @@ async def open_store(db: object, settings: Settings) -> MemoryStore:
         raise
     store = _assembled(Core(collections, settings, Gate(settings.concurrency)), connection)
     try:
-        await store.applier.recover(settings.clock())
+        await store.applier.recover()
     except BaseException:
         await store.aclose()
         raise
@@ -81,7 +81,7 @@ def _assembled(core: Core, connection: Connection) -> MemoryStore:
     reader = Reader(core, archive)
     writer = Writer(core, reader, archive)
     remover = Remover(core, reader, archive, captures)
-    applier = Applier(core, archive, captures, transactions=connection.capabilities.transactions)
+    applier = Applier(core, archive, captures, remover, transactions=connection.capabilities.transactions)
     return MemoryStore(
         read=reader,
         write=writer,

@@ -1,12 +1,10 @@
 """Taking a capture's steps one by one, in a transaction or under a journal; a step taken before stays taken."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from pymongo.errors import DuplicateKeyError
 
-from ..fingerprints import sentence_prints
 from ..types import Change, Skipped
 from . import queries
 from .archive import Archive, life_of
@@ -159,7 +157,7 @@ class Taker:
                 return None
             if self._has_changed(old, step.base):
                 return Skipped("delete", CHANGED, None, step.memory_id)
-            if await self._take_away(old, step.kind):
+            if await self._take_away(old):
                 return Change("delete", step.memory_id, to_memory(old), None, self.cause, self.at)
         return Skipped("delete", CHANGED, None, step.memory_id)
 
@@ -172,10 +170,10 @@ class Taker:
             for e in entries
         )
 
-    async def _take_away(self, old: Row, kind: str) -> bool:
-        await self.archive.keep([old], kind, self.cause, self.at, self.session)
+    async def _take_away(self, old: Row) -> bool:
+        await self.archive.keep([old], "delete", self.cause, self.at, self.session)
+        await self.captures.forget([old], self.at, self.session)
         async with self.core.turn(self.session):
-            await self.captures.forget(self.user_id, _prints_of(old), self.at, self.session)
             result = await self.core.collections.memories.delete_one(queries.exact(old), session=self.session)
         return result.deleted_count == 1
 
@@ -193,11 +191,3 @@ class Taker:
 
 def _same(one: datetime, other: datetime) -> bool:
     return one.replace(tzinfo=None) == other.replace(tzinfo=None)
-
-
-def _prints_of(row: Mapping[str, object]) -> set[bytes]:
-    """The sentences that a memory rests on: as captured, and in the words kept as its input."""
-    words = row.get("input")
-    prints = row.get("prints")
-    known = {bytes(p) for p in prints} if isinstance(prints, list) else set[bytes]()  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
-    return known | (sentence_prints(words) if isinstance(words, str) else set())

@@ -23,6 +23,7 @@ from asyncmem.operations import Add, Delete, Grounded, Update
 from asyncmem.store.batch import Batch
 from asyncmem.store.steps import Insert, Remove, Revise, pack, to_step, unpack
 from asyncmem.store.store import MemoryStore, open_store
+from asyncmem.store.taking import Taker
 from asyncmem.testing import ScriptedModel
 from asyncmem.types import Scope
 
@@ -277,7 +278,7 @@ async def test_steps_survive_a_journal(clock: Clock) -> None:
     grounded = Grounded(Add("Has a cat", ("pets",), "a cat"), frozenset({b"1", b"2"}))
     insert = to_step(grounded, batch, clock.now)
     assert isinstance(insert, Insert)
-    steps = [insert, Revise("a", "b", None, True, "c", [b"1"]), Remove("a", None, "clear")]
+    steps = [insert, Revise("a", "b", None, True, "c", [b"1"]), Remove("a", None)]
     kept, at, cause = unpack(pack(steps, clock.now, "capture"))
     assert (kept, at, cause) == (steps, clock.now, "capture")
 
@@ -304,7 +305,7 @@ async def test_a_journal_that_was_left_is_finished_once(uri: str, clock: Clock) 
         ]
         record = store.captures.record("lin", "x", [b"1"])
         for again in (False, True):  # the first half was done before the crash, and changed since
-            taker = store.applier._taker("lin", clock.now, "capture", again=again)
+            taker = Taker(store.captures._core, store.archive, store.captures, "lin", clock.now, "capture", again=again)
             if not again:
                 for step in (gone, steps[2], steps[5]):
                     assert await taker.take(step) is not None
@@ -319,7 +320,7 @@ async def test_a_journal_that_was_left_is_finished_once(uri: str, clock: Clock) 
     async with manager_of(uri, None, clock) as manager:
         assert sorted(await texts(manager)) == ["Has a cat", "Rows daily", "Runs", "Swims weekly"]
         store = await manager._opening.store()
-        assert await store.applier.recover(clock.now) == 0
+        assert await store.applier.recover() == 0
         assert await store.captures.known("lin", [b"1"]) == {b"1"}
         clock.advance(days=2)
         assert await store.captures.known("lin", [b"1"]) == set()
