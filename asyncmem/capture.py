@@ -128,6 +128,9 @@ async def decide(
     if not decision.windows:
         return decision
     decision.operations = staged.operations
+    for grounded in staged.dropped:
+        name, text = type(grounded.operation).__name__.casefold(), getattr(grounded.operation, "memory", None)
+        decision.skipped.append(Skipped(name, "a clear after it removed it", text))
     decision.words = "\n".join(turn.content for turn in turns[known:] if turn.role == "user")
     return decision
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Literal
 
-from .answers import Turn, user_turns
+from .answers import Turn, sentences_of, user_turns
 from .cleaning import MAX_TEXT, MAX_TOPIC, MAX_TOPICS, clean_text
 from .days import make_absolute
 from .errors import InvalidMemoryError
@@ -127,7 +127,7 @@ class _Judge:
             "add": self.add,
             "update": self.update,
             "delete": self.delete,
-            "clear": lambda _: Clear(),
+            "clear": self.clear,
         }
         if name not in handlers:
             raise _Refused("there is no such operation")
@@ -184,8 +184,22 @@ class _Judge:
             raise _Refused("it is about something else than the memory", memory.memory_id)
         return self.add(planned)
 
+    def clear(self, planned: PlannedOperation) -> Clear:
+        self.wish(planned)
+        return Clear()
+
+    def wish(self, planned: PlannedOperation) -> None:
+        """A removal needs no evidence; what is given for it must have been said all the same."""
+        claimed = planned.evidence.strip()
+        if claimed and self.strict and not find_sources(claimed, self.turns).sources:
+            raise _Refused(UNSAID)
+
     def delete(self, planned: PlannedOperation) -> Delete:
         memory = self.target(planned)
+        self.wish(planned)
+        wished = " ".join(s for t in self.turns for s in sentences_of(t.text) if wishes_to_forget(s))
+        if self.strict and wished and not _about(memory, wished) and any(_about(m, wished) for m in self.shown):
+            raise _Refused("the wish is about another memory", memory.memory_id)
         self.touched.add(str(memory.memory_id))
         return Delete(str(memory.memory_id))
 
@@ -279,6 +293,10 @@ def judge_plan(
     if _is_wish_refused(turns, enabled) and all(s.reason != FORGETTING_OFF for s in judged.skipped):
         judged.skipped.append(Skipped("delete", FORGETTING_OFF))
     return judged
+
+
+def _about(memory: UserMemory, words: str) -> bool:
+    return bool(common(content(memory.memory), tokens(words)))
 
 
 def _is_wish_refused(turns: Sequence[Turn], enabled: Collection[str]) -> bool:

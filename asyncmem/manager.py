@@ -262,7 +262,9 @@ class MemoryManager(RetrievalVerbs):
     async def clear_user_memories(self, *, user_id: str | None = None) -> int:
         """Delete all memories that a user has at this moment; how many there were."""
         owner = self._user(user_id)
-        return len(await (await self._opening.store()).remove.clear(owner, "manual"))
+        store = await self._opening.store()
+        await store.applier.recover(owner)  # else a capture that was left half-way would come back
+        return len(await store.remove.clear(owner, "manual"))
 
     async def clear(self) -> int:
         """Delete the memories of EVERY user; how many there were. The only verb that is not about one user."""

@@ -14,6 +14,9 @@ class Staged:
     Args:
         existing: what is known of the user, oldest update first.
         now: when the new ones are made.
+
+    Attributes:
+        dropped: additions and updates that a clear after them undid.
     """
 
     def __init__(self, existing: Sequence[UserMemory], now: datetime) -> None:
@@ -21,6 +24,7 @@ class Staged:
         self._memories = {str(m.memory_id): m for m in existing}
         self._operations: dict[str, Grounded] = {}
         self._added: set[str] = set()
+        self.dropped: list[Grounded] = []
 
     @property
     def memories(self) -> list[UserMemory]:
@@ -48,6 +52,7 @@ class Staged:
                     self._operations[memory_id] = grounded
             case Clear():  # pragma: no branch  there are no others
                 self._memories.clear()
+                self.dropped += [g for g in self._operations.values() if isinstance(g.operation, Add | Update)]
                 self._operations = {"": grounded}
         return True
 

@@ -13,6 +13,10 @@ WireMessage = dict[str, Any]
 """One message in OpenAI's shape."""
 
 
+class ScriptError(AssertionError):
+    """A test double was called more or less often than its script says: passed on as it is."""
+
+
 @dataclass(frozen=True, slots=True)
 class ToolCall:
     """One call that a model asks for.

@@ -13,7 +13,7 @@ from asyncmem.settings import LLMSettings
 
 from .abilities import SHARED, Abilities
 from .asking import ask
-from .chat import ChatModel, ChatReply, ChatRequest
+from .chat import ChatModel, ChatReply, ChatRequest, ScriptError
 from .checking import check_positive, clean_turns
 from .embeddings import EmbedBatch, Embedder, Embeddings, EmbedReply, EmbedRequest
 from .failures import Failure
@@ -280,7 +280,7 @@ class LLM:
             if not isinstance(answer, ChatReply | EmbedReply | RankReply):
                 raise TypeError(f"the model must give a ChatReply, not a {type(answer).__name__}")  # noqa: TRY301
             return cast("A", answer)
-        except AssertionError:
+        except ScriptError:
             raise  # a test double says that it was not to be called
         except CallFailed as failed:
             failure = failed.failure

@@ -8,7 +8,7 @@ from asyncmem.errors import ConfigurationError
 from asyncmem.settings import LLMSettings
 from asyncmem.usage import Usage
 
-from .chat import ChatModel, ChatReply, ChatRequest, ToolCall
+from .chat import ChatModel, ChatReply, ChatRequest, ScriptError, ToolCall
 from .embeddings import EmbedReply, EmbedRequest
 from .failures import Failure
 from .loading import load_litellm
@@ -74,7 +74,7 @@ class CompletionModel:
         try:
             completion = self._completion or (await load_litellm()).acompletion
             return to_reply(await completion(**self._arguments(request)))
-        except AssertionError:
+        except ScriptError:
             raise  # a test double says that it was not to be called
         except Exception as error:  # noqa: BLE001  litellm raises bare Exception, IndexError, ModuleNotFoundError …
             failure = Failure.of(error)
@@ -92,7 +92,7 @@ class CompletionModel:
             arguments = {**self._options, "input": request.texts, "timeout": request.timeout}
             arguments.pop("enable_json_schema_validation", None)
             return _to_vectors(await embedding(**arguments, **self._extra))
-        except AssertionError:
+        except ScriptError:
             raise  # a test double says that it was not to be called
         except Exception as error:  # noqa: BLE001  litellm raises bare Exception, IndexError, ModuleNotFoundError …
             failure = Failure.of(error)
@@ -111,7 +111,7 @@ class CompletionModel:
             arguments.pop("enable_json_schema_validation", None)
             response = await reranking(**arguments)
             return to_ranking(response, _usage(response))
-        except AssertionError:
+        except ScriptError:
             raise  # a test double says that it was not to be called
         except Exception as error:  # noqa: BLE001  litellm raises bare Exception, IndexError, ModuleNotFoundError …
             failure = Failure.of(error)

@@ -14,7 +14,7 @@ from pymongo.errors import BulkWriteError
 
 from .core import Core, Session, pages
 from .documents import Row
-from .rows import lasting, state_of
+from .rows import lasting, revision_of, state_of
 
 _DUPLICATE = 11000
 
@@ -29,7 +29,7 @@ class Archive:
         self, rows: Sequence[Row], kind: str, cause: str, at: datetime, session: Session = None
     ) -> list[str]:
         """Keep rows that are about to be deleted; the keys of the copies."""
-        entries = [self._entry(row, row, (row.get("revision") or 1) + 1, kind, cause, at) for row in rows]
+        entries = [self._entry(row, row, revision_of(row) + 1, kind, cause, at) for row in rows]
         return await self._write(entries, session)
 
     async def spill(self, row: Row, entries: Sequence[Row], session: Session = None) -> list[str]:

@@ -7,14 +7,16 @@ every capture of a user writes to, so that no two of them, nor one and an erasur
 """
 
 from collections.abc import Iterable, Sequence
-from datetime import datetime, timedelta
+from contextlib import nullcontext, suppress
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from pymongo import ReturnDocument, UpdateOne
 from pymongo.errors import DuplicateKeyError
 
+from ..errors import StoreTimeoutError
 from ..fingerprints import sentence_prints, user_print
-from .core import Core, Session, pages
+from .core import ATTEMPTS, Core, Session, pages
 from .documents import Row
 from .rows import aware
 
@@ -98,20 +100,24 @@ class Captures:
 
     async def pending(self, user_id: str | None) -> list[Row]:
         """The journals that somebody began and has not finished: one user's, or, as maintenance, everybody's."""
-        query: Row = {"pending": {"$gt": datetime.min}} | ({} if user_id is None else {"user_id": user_id})
+        query: Row = {"pending": {"$gt": datetime.min.replace(tzinfo=UTC)}}
+        query |= {} if user_id is None else {"user_id": user_id}
         async with self._core.calling():
             return await self._rows.find(query).sort("pending", 1).to_list(1000)
 
     async def enter(self, user_id: str, erasures: int, session: Session) -> bool:
         """Sign the user's ledger; whether the user was not erased since the capture began."""
-        row = await self._rows.find_one_and_update(
-            {"_id": _id(user_id, "ledger"), "user_id": user_print(user_id)},
-            {"$inc": {"captures": 1}, "$set": {"kind": "ledger"}},
-            upsert=True,
-            return_document=ReturnDocument.AFTER,
-            session=session,
-        )
+        row = await self._sign(user_id, {"$inc": {"captures": 1}, "$set": {"kind": "ledger"}}, session)
         return _erasures(row) <= erasures
+
+    async def _sign(self, user_id: str, change: Row, session: Session = None) -> Row | None:
+        """Change the user's ledger, which is made by whoever comes first; what it is then."""
+        ledger = {"_id": _id(user_id, "ledger"), "user_id": user_print(user_id)}
+        options: Row = {"upsert": True, "return_document": ReturnDocument.AFTER, "session": session}
+        for _ in range(ATTEMPTS):
+            with suppress(DuplicateKeyError) if session is None else nullcontext():
+                return await self._rows.find_one_and_update(ledger, change, **options)
+        raise StoreTimeoutError("others made this user's ledger meanwhile: try again", retryable=True)
 
     async def forget(self, rows: Sequence[Row], at: datetime, session: Session) -> None:
         """Leave tombstones of the sentences that memories rest on."""
@@ -140,12 +146,9 @@ class Captures:
 
     async def announce(self, user_id: str) -> None:
         """Tell captures under way that the user is being erased. The mark names nobody."""
+        change = {"$inc": {"erasures": 1}, "$set": {"kind": "ledger", "expire_at": self._core.now() + _MARKED}}
         async with self._core.calling():
-            await self._rows.update_one(
-                {"_id": _id(user_id, "ledger"), "user_id": user_print(user_id)},
-                {"$inc": {"erasures": 1}, "$set": {"kind": "ledger", "expire_at": self._core.now() + _MARKED}},
-                upsert=True,
-            )
+            await self._sign(user_id, change)
 
     async def erase(self, user_id: str) -> int:
         """Forget all that is kept about a user's captures."""

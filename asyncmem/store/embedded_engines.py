@@ -130,7 +130,7 @@ def check_engine(folder: Path, made_by: EngineName | None, wanted: EngineName | 
     if made_by is not None and wanted is not None and made_by != wanted:
         raise EmbeddedServerError(
             f"{folder} was made by {_TITLES[made_by]}, and ASYNCMEM_EMBEDDED_ENGINE asks for {_TITLES[wanted]}, "
-            "which can't read it: unset that, or pass another folder"
+            'which can\'t read it: unset that, or use another folder: db="embedded:PATH", or ASYNCMEM_DATA'
         )
 
 

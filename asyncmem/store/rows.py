@@ -79,6 +79,12 @@ def _given(memory: UserMemory) -> Row:
     return {name: value for name, value in values if value}
 
 
+def revision_of(row: Mapping[str, Any]) -> int:
+    """A row's revision; 1 for a row of other software, which has none that counts."""
+    revision = row.get("revision")
+    return revision if isinstance(revision, int) and revision > 0 else 1
+
+
 def aware(value: object) -> datetime | None:
     """The moment that MongoDB gave, which is UTC without saying so; ``None`` for anything else."""
     return value.replace(tzinfo=UTC) if isinstance(value, datetime) else None
@@ -101,8 +107,8 @@ def to_memory(row: Mapping[str, Any]) -> UserMemory:
             "feedback": get("feedback"),
             "created_at": created,
             "updated_at": created if updated_at == created_at else updated_at and aware(updated_at),
-            "revision": get("revision") or 1,
-            "metadata": get("metadata") or {},
+            "revision": revision_of(row),
+            "metadata": metadata if isinstance(metadata := get("metadata"), dict) else {},
             "pinned": get("pinned") is True,
             "expires_at": expires_at and aware(expires_at),
         }

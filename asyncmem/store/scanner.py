@@ -1,5 +1,6 @@
 """What search's in-process index of a user is made from, and how it tells whether it still is right."""
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -76,7 +77,11 @@ class Scanner:
         async with self._core.calling():
             cursor = await self._memories.aggregate([{"$match": {"user_id": user_id}}, {"$group": group}])
             sums = await cursor.to_list()
-        return Fingerprint(int(sums[0]["rows"]), int(sums[0]["total"])) if sums else Fingerprint()
+        if not sums:
+            return Fingerprint()
+        total = sums[0]["total"]
+        # a stamp that is no number can only be other software's: no index is in step with it
+        return Fingerprint(int(sums[0]["rows"]), int(total) if math.isfinite(total) else -1)
 
     async def stamps(self, user_id: str) -> dict[str, int]:
         """The stamp of every row, by id. Read oldest first: a row that changes meanwhile is met again, not missed."""

@@ -1,9 +1,11 @@
 """Test tools for code that uses asyncmem: a scripted model, and a provider on loopback."""
 
+from asyncmem.llm.chat import ScriptError
+
 from .failures import FAILURES
 from .hashing import HashEmbedder
 from .refusals import FORMAT_REFUSALS, TOOL_REFUSALS, Answer
-from .scripted import ScriptedModel, ScriptError, Step, tool_reply
+from .scripted import ScriptedModel, Step, tool_reply
 from .simulator import Behaviour, ProviderSimulator, Received
 
 __all__ = [

@@ -7,16 +7,12 @@ from typing import Any, Self
 
 from pydantic import BaseModel
 
-from asyncmem.llm.chat import ChatReply, ChatRequest, ToolCall
+from asyncmem.llm.chat import ChatReply, ChatRequest, ScriptError, ToolCall
 
 Said = str | BaseModel | Mapping[str, Any] | ChatReply | BaseException
 """What a step may answer."""
 Step = Said | Callable[[ChatRequest], Said]
 """An answer, or a function that gives one."""
-
-
-class ScriptError(AssertionError):
-    """The code under test called the model more or less often than the script says."""
 
 
 class ScriptedModel:

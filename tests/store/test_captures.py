@@ -27,6 +27,7 @@ from asyncmem.store.taking import Taker
 from asyncmem.testing import ScriptedModel
 from asyncmem.types import Scope
 
+from ..servers import with_database
 from .conftest import Clock
 from .rivals import STATEMENTS
 
@@ -344,3 +345,85 @@ async def test_a_hundred_captures_of_one_user_from_two_processes(uri: str) -> No
     async with manager_of(uri, None) as manager:
         own = [f"Likes {name} film {n}" for name in ("old", "new") for n in range(10)]
         assert sorted(await texts(manager)) == sorted([*STATEMENTS, *own])
+
+
+async def test_a_journal_is_done_though_its_caller_leaves(standalone_uri: str, database_name: str) -> None:
+    """Cancelled while it writes, a capture on a server without transactions is whole before the cancellation is."""
+    async with manager_of(with_database(standalone_uri, database_name), Listener()) as manager:
+        store = await manager._opening.store()
+        for turns in range(60):
+            capture = asyncio.ensure_future(
+                manager.create_user_memories(messages=[f"I own boat {turns}", f"I row canoe {turns}"], user_id="lin")
+            )
+            for _ in range(turns):
+                await asyncio.sleep(0.0005)
+            capture.cancel()
+            await asyncio.wait([capture])
+            kept = [text for text in await texts(manager) if text.endswith(f" {turns}")]
+            assert len(kept) in (0, 2)
+        await manager.create_user_memories("Hi", user_id="lin")
+        assert await store.captures.pending("lin") == []
+        kept = await texts(manager)
+        assert all(kept.count(f"I own boat {n}") == kept.count(f"I row canoe {n}") <= 1 for n in range(60))
+
+
+async def test_a_journal_that_an_error_left_is_finished_by_the_next_capture(
+    standalone_uri: str, database_name: str
+) -> None:
+    """What a broken connection left undone is done before the same user's next capture."""
+    async with manager_of(with_database(standalone_uri, database_name), Listener()) as manager:
+        store = await manager._opening.store()
+        step = to_step(Grounded(Add("Has a cat")), Batch(Scope("lin"), []), store.captures._core.now())
+        assert isinstance(step, Insert)
+        record = store.captures.record("lin", "x", [b"1"])
+        packed = pack([step], store.captures._core.now(), "capture")
+        await store.captures.insert(store.captures.journal(record, packed))
+        await manager.create_user_memories("I row", user_id="omar")
+        assert await texts(manager) == []
+        await manager.create_user_memories("I row", user_id="lin")
+        assert await texts(manager) == ["Has a cat", "I row"]
+
+
+async def test_an_erasure_beside_captures_always_succeeds(uri: str) -> None:
+    """Whatever is under way and whoever comes first, the user is gone afterwards."""
+    async with manager_of(uri, Listener()) as manager, manager_of(uri, Listener()) as other:
+        for n in range(12):
+            user, texts_of = f"user {n}", [f"I own boat {n}", f"I row canoe {n}"]
+            capture = asyncio.ensure_future(manager.create_user_memories(messages=texts_of, user_id=user))
+            await asyncio.sleep(0.002 * n)
+            await asyncio.gather(manager.erase_user(user), other.erase_user(user), capture)
+            assert await manager.count_user_memories(user_id=user) in (0, 2)  # a capture may also begin afterwards
+            await manager.erase_user(user)
+            assert (await manager.erase_user(user)).total == 0
+
+
+async def test_a_clear_ends_what_was_left_half_way(standalone_uri: str, database_name: str) -> None:
+    """A journal that was left before a clear brings nothing back after it."""
+    async with manager_of(with_database(standalone_uri, database_name), None) as manager:
+        store = await manager._opening.store()
+        step = to_step(Grounded(Add("Has a cat")), Batch(Scope("lin"), []), store.captures._core.now())
+        assert isinstance(step, Insert)
+        packed = pack([step], store.captures._core.now(), "capture")
+        await store.captures.insert(store.captures.journal(store.captures.record("lin", "x", [b"1"]), packed))
+        await manager.clear_user_memories(user_id="lin")
+        assert await store.applier.recover() == 0
+        assert await texts(manager) == []
+
+
+async def test_odd_rows_of_other_software_block_nobody(uri: str) -> None:
+    """Fields that hold what they never should are read as if they were absent."""
+    model = ScriptedModel([plan()])
+    async with model, manager_of(uri, model) as manager:
+        store = await manager._opening.store()
+        odd: list[dict[str, Any]] = [
+            {"metadata": 5}, {"metadata": ["a"]}, {"vector": 5}, {"stamp": float("nan")}, {"revision": "q"},
+        ]  # fmt: skip
+        rows = [{"_id": f"x{n}", "user_id": "lin", "memory": f"Likes odd tea {n}", **o} for n, o in enumerate(odd)]
+        await store.captures._core.collections.memories.insert_many(rows)
+        assert len(await texts(manager)) == len(odd)
+        found = await manager.search_user_memories("tea", user_id="lin", retrieval_method="keyword")
+        assert len(found) == len(odd)
+        assert "odd tea" in await manager.build_context(user_id="lin", query="tea")
+        assert (await manager.create_user_memories("Hi", user_id="lin")).changes == []
+        for row in rows:
+            assert await manager.delete_user_memory(row["_id"], user_id="lin")

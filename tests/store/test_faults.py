@@ -26,8 +26,9 @@ from asyncmem import (
     UserMemory,
 )
 from asyncmem.filters import Filters
-from asyncmem.operations import Add, Grounded, Update
-from asyncmem.store import remover, writer
+from asyncmem.fingerprints import sentence_prints
+from asyncmem.operations import Add, Clear, Grounded, Update
+from asyncmem.store import apply, remover, writer
 from asyncmem.store.archive import Archive
 from asyncmem.store.batch import Batch
 from asyncmem.store.core import Core, Gate, Session
@@ -307,6 +308,43 @@ async def test_apply_skips_what_another_memory_says(store: MemoryStore) -> None:
     ]
     with pytest.raises(MemoryConflictError):
         await store.write.change("lin", ids[1], {"memory": "Swims"}, "manual")
+
+
+async def test_a_commit_whose_answer_is_lost_is_told_as_it_was(store: MemoryStore, failing: Failing) -> None:
+    """A transaction that was committed without our knowing is found by its record; nothing is done twice."""
+    lost = {"code": 64, "errmsg": "waiting for replication timed out", "codeName": "WriteConcernFailed"}
+    batch = Batch(Scope("lin"), [Grounded(Add("Swims"))], prints=[b"1"])
+    async with failing("commitTransaction", {"times": 2}, writeConcernError=lost):
+        applied = await store.applier.apply(batch)
+    assert ([c.kind for c in applied.changes], applied.repeated) == (["add"], False)
+    assert await store.read.count("lin") == 1
+    assert (await store.applier.apply(batch)).repeated
+
+
+async def test_a_transaction_that_always_fails_is_a_retryable_error(
+    store: MemoryStore, failing: Failing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A passing failure is tried again and ends in an error that may be retried; another one is raised at once."""
+    monkeypatch.setattr(apply, "ATTEMPTS", 3)
+    batch = Batch(Scope("lin"), [Grounded(Add("Swims"))], prints=[b"1"])
+    async with failing("insert", "alwaysOn", errorCode=112, errorLabels=["TransientTransactionError"]):
+        with pytest.raises(StoreTimeoutError, match="try again"):
+            await store.applier.apply(batch)
+    async with failing("insert", "alwaysOn", errorCode=14031):
+        with pytest.raises(StoreWriteError, match="disk space"):
+            await store.applier.apply(batch)
+    assert await store.read.count("lin") == 0
+
+
+async def test_a_clear_by_capture_is_of_everything_there_is(store: MemoryStore) -> None:
+    """Thousands of memories go, which one transaction would not hold, and what comes after the clear stays."""
+    await store.write.add_many([(UserMemory(memory=f"Read book {n}", input=f"I read book {n}"), "lin")
+                                for n in range(1_200)], "manual")  # fmt: skip
+    operations = [Grounded(Clear()), Grounded(Add("Has a cat"))]
+    applied = await store.applier.apply(Batch(Scope("lin"), operations))
+    assert [c.kind for c in applied.changes] == ["delete"] * 1_200 + ["add"]
+    assert [m.memory for m in await store.read.last_n(Scope("lin"), Filters(), 0)] == ["Has a cat"]
+    assert len(await store.captures.tombstones("lin", sentence_prints("I read book 7"))) == 1
 
 
 # ------------------------------------------------------------------------------------------- lives, erasure, closing

@@ -102,6 +102,16 @@ async def test_what_an_operation_before_removed_is_not_changed() -> None:
     ]
 
 
+async def test_what_a_clear_undoes_is_reported() -> None:
+    """An addition before a clear is skipped with its reason."""
+    model = answer({"op": "add", "memory": "Likes jazz", "evidence": "I like jazz"}, {"op": "clear"})
+    decision = await run(model, said("I like jazz"))
+    assert [type(g.operation).__name__ for g in decision.operations] == ["Clear"]
+    assert [(s.op, s.reason, s.memory) for s in decision.skipped] == [
+        ("add", "a clear after it removed it", "Likes jazz")
+    ]
+
+
 async def test_nothing_said_asks_no_model() -> None:
     """Without words of the user, no model is called."""
     assert await run(ScriptedModel(), []) == Decision()

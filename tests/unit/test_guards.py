@@ -483,3 +483,34 @@ def test_what_is_written_is_never_unrelated(memory: str, evidence: str, said: st
         assert isinstance(operation, Add)
         assert operation.evidence
         assert operation.sources == (0,)
+
+
+@pytest.mark.parametrize("op", ["delete", "clear"])
+def test_a_removal_rests_on_words_that_were_said_or_on_none(op: str) -> None:
+    """Evidence that nobody said is a reason to keep the memory; a removal without any is taken."""
+    known = [UserMemory(memory="Has a cat", memory_id="a")]
+
+    def judged(evidence: str) -> tuple[int, int]:
+        plan = Plan.model_validate({"operations": [{"op": op, "memory_id": "1", "evidence": evidence}]})
+        said = [Message(content="Forget my cat, please")]
+        result = judge_plan(plan, shown=known, existing=known, messages=said, enabled=["delete", "clear"])
+        return len(result.operations), len(result.skipped)
+
+    assert (judged("forget my cat"), judged(""), judged("Forget everything")) == ((1, 0), (1, 0), (0, 1))
+
+
+def test_a_wish_to_forget_removes_what_it_is_about() -> None:
+    """A memory that shares no word with the wish stays where another one does; else the model's choice counts."""
+    known = [UserMemory(memory="Got news on 2026-05-11", memory_id="a"),
+             UserMemory(memory="Allergic to hazelnuts", memory_id="b")]  # fmt: skip
+
+    def removed(words: str, alias: str) -> list[str]:
+        plan = Plan.model_validate({"operations": [{"op": "delete", "memory_id": alias}]})
+        result = judge_plan(plan, shown=known, existing=known, messages=[Message(content=words)], enabled=["delete"])
+        assert all(s.reason == "the wish is about another memory" for s in result.skipped)
+        return [o.memory_id for o in result.operations if isinstance(o, Delete)]
+
+    wish = "The test was wrong. Please forget my allergy"
+    assert (removed(wish, "1"), removed(wish, "2")) == ([], ["b"])
+    assert removed("Please forget what I told you", "1") == ["a"]
+    assert removed("I have no allergy", "1") == ["a"]

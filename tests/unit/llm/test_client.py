@@ -183,12 +183,14 @@ async def test_unexpected_call_passes_through() -> None:
     """A test double's assertion is not taken for a failure of a provider."""
     with pytest.raises(ScriptError):
         await LLM(ScriptedModel([])).structured(PROMPT, Ids)
-    with pytest.raises(AssertionError, match="not me"):
-        await LLM(Recorder(AssertionError("not me"))).structured(PROMPT, Ids)
-    with pytest.raises(AssertionError, match="not me"):
+    with pytest.raises(ModelUnavailableError):
+        await LLM(Recorder(AssertionError("of its own")), LLMSettings(retries=0)).structured(PROMPT, Ids)
+    with pytest.raises(ScriptError, match="not me"):
+        await LLM(Recorder(ScriptError("not me"))).structured(PROMPT, Ids)
+    with pytest.raises(ScriptError, match="not me"):
         await (
             LLM("openai/x")
-            ._model.__class__("x", {}, None, Recorder(AssertionError("not me")))
+            ._model.__class__("x", {}, None, Recorder(ScriptError("not me")))
             .embed(
                 SimpleNamespace(texts=["a"], timeout=None)  # type: ignore[attr-defined]
             )
