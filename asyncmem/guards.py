@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Literal
 
+from .aliases import resolve_alias
 from .answers import Turn, sentences_of, user_turns
 from .cleaning import MAX_TEXT, MAX_TOPIC, MAX_TOPICS, clean_text
 from .days import make_absolute
@@ -22,9 +23,6 @@ MAX_OPERATIONS = 32
 FORGETTING_OFF = "forgetting is switched off (delete_memories=False)"
 """Why a wish to forget was not granted."""
 
-_ALIAS = re.compile(
-    r"\s*(?:memory_id|memory|id|m|#)?\s*[:#]?\s*(\d{1,6})\s*(?:[:.)\-]\s*(.*))?\s*", re.DOTALL | re.IGNORECASE
-)
 _INSTRUCTING = re.compile(
     r"</?\s*(?:user_memory|system|assistant|user)\b|<\|\w+\|>|\[/?INST\]|^\s*(?:system|assistant|developer)\s*:"
     r"|\b(?:ignore|disregard|override|forget)\b.{0,40}\b(?:instruction|prompt|rule|guideline|polic)"
@@ -46,44 +44,8 @@ def _is_suspect(text: str, evidence: str | None) -> bool:
     return looks_like_instructions(text) or looks_like_instructions(evidence or "")
 
 
-def resolve_alias(alias: str, memories: Sequence[UserMemory]) -> UserMemory | None:
-    """The memory that a model means, or ``None`` when there is none, or when number and text contradict each other.
-
-    Taken are ``2``, ``"2"``, ``"id: 2"``, ``"m2"``, ``"2: its text"`` and the text alone. Models, small ones above
-    all, mix up numbers but not meaning: so the text decides where it is given.
-
-    Args:
-        alias: what the model wrote.
-        memories: what it was shown, in order: the first is 1.
-    """
-    match = _ALIAS.fullmatch(alias)
-    number, text = (int(match[1]), fold(match[2] or "")) if match else (0, fold(alias))
-    numbered = memories[number - 1] if 0 < number <= len(memories) else None
-    if not text:
-        return numbered
-    same = [memory for memory in memories if fold(memory.memory) == text]
-    if same:
-        return numbered if numbered in same else same[0]
-    begins = [m for m in memories if len(text) >= _ENOUGH and _either_begins(fold(m.memory), text)]
-    if numbered is not None and (numbered in begins or (not begins and _share_words(numbered.memory, text))):
-        return numbered
-    return begins[0] if len(begins) == 1 else None
-
-
 _TELLS_ON = 0.5
 """Share of a memory's words that an update of it is expected to have, where the alias is wrong."""
-_ENOUGH = 8
-"""Characters of a memory's beginning that tell it from the others."""
-
-
-def _either_begins(one: str, other: str) -> bool:
-    return one.startswith(other) or other.startswith(one)
-
-
-def _share_words(one: str, other: str) -> bool:
-    """Whether half of the copied words stand in the memory: an inexact copy, rather than another memory."""
-    words, known = set(fold(other).split()), set(fold(one).split())
-    return 2 * len(words & known) >= len(words)
 
 
 @dataclass(frozen=True, slots=True)

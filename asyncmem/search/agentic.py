@@ -7,8 +7,8 @@ from typing import Annotated, ClassVar
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic.config import JsonDict
 
+from ..aliases import resolve_alias
 from ..errors import ModelError
-from ..guards import resolve_alias
 from ..llm import LLM
 from ..prompts import estimate_tokens, newest_within, selection_prompt
 from ..types import MemorySearchResult, Tier, Usage, UserMemory

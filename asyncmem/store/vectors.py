@@ -27,9 +27,9 @@ def _digest(text: str) -> bytes:
 def from_vector(vector: Row | None, model: str | None, text: str | None = None) -> bytes | None:
     """The values of a stored vector, if it is whole, that model made it, and of that text where one is given."""
     match vector:
-        case {"model": str() as made_by, "dims": int() as dims, "data": bytes() as data} if made_by == model:
+        case {"model": str() as made_by, "dims": int() as dims, "data": bytes() as data, **rest} if made_by == model:
             whole = data.startswith(FLOAT32) and len(data) == 2 + 4 * dims > 2
-            same = text is None or vector.get("text") == _digest(text)
+            same = text is None or rest.get("text") == _digest(text)
             return data[2:] if whole and same else None
         case _:
             return None

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asyncmem.guards import FORGETTING_OFF, MAX_OPERATIONS, Judged, judge_plan, looks_like_instructions, resolve_alias
+from asyncmem.aliases import resolve_alias
+from asyncmem.guards import FORGETTING_OFF, MAX_OPERATIONS, Judged, judge_plan, looks_like_instructions
 from asyncmem.operations import Add, Clear, Delete, Update
 from asyncmem.plan import OPERATION_NAMES, Plan, PlannedOperation
 from asyncmem.types import Message, Skipped, UserMemory
