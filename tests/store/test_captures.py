@@ -427,3 +427,38 @@ async def test_odd_rows_of_other_software_block_nobody(uri: str) -> None:
         assert (await manager.create_user_memories("Hi", user_id="lin")).changes == []
         for row in rows:
             assert await manager.delete_user_memory(row["_id"], user_id="lin")
+
+
+async def test_a_long_history_is_looked_through_for_what_was_said(uri: str) -> None:
+    """Of more memories than a capture considers, an old one that the words are about is shown all the same."""
+    model = ScriptedModel([plan()])
+    async with model, manager_of(uri, model) as manager:
+        store = await manager._opening.store()
+        old = UserMemory(memory="Works at Brightwater Logistics")
+        many = [old, *(UserMemory(memory=f"Read book number {n}") for n in range(600))]
+        await store.write.add_many([(memory, "lin") for memory in many], "manual")
+        await manager.create_user_memories("I left Brightwater yesterday", user_id="lin")
+        shown = str(model.requests[0].messages[-1]["content"])
+        assert ("Works at Brightwater Logistics" in shown, "Read book number 599" in shown) == (True, True)
+
+
+async def test_a_capture_makes_room_and_keeps_history(uri: str, clock: Clock) -> None:
+    """An expired memory that says the same makes room; revisions that their row has no room for are archived."""
+    settings = Settings(clock=clock, history_limit=1)
+    model = ScriptedModel([plan(add("On holiday", "I'm on holiday"))])
+    model.add(*(plan({"op": "update", "memory_id": "1", "memory": f"On holiday in {place}",
+                      "evidence": f"I'm on holiday in {place}"}) for place in ("Porto", "Lisbon")))  # fmt: skip
+    async with model, MemoryManager(uri, model=model, settings=settings) as manager:
+        brief = UserMemory(memory="On holiday", expires_at=clock.now + timedelta(hours=1))
+        await manager.add_user_memory(brief, user_id="lin")
+        clock.advance(hours=2)
+        (change,) = (await manager.create_user_memories("I'm on holiday", user_id="lin")).changes
+        for place in ("Porto", "Lisbon"):
+            assert len((await manager.create_user_memories(f"I'm on holiday in {place}", user_id="lin")).changes) == 1
+        history = await manager.history(change.memory_id, user_id="lin")
+        assert [c.after and c.after.memory for c in history] == [
+            "On holiday",
+            "On holiday in Porto",
+            "On holiday in Lisbon",
+        ]
+        assert (await manager.extract_user_memories(" ", user_id="lin")).changes == []

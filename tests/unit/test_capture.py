@@ -6,12 +6,13 @@ from typing import Any
 import pytest
 
 from asyncmem.capture import CaptureOptions, Decision, choose_shown, decide, ground
-from asyncmem.errors import InvalidMessageError, StructuredOutputError
+from asyncmem.errors import ConfigurationError, InvalidMessageError, StructuredOutputError
 from asyncmem.fingerprints import sentence_prints
 from asyncmem.llm import LLM
 from asyncmem.messages import Turn
 from asyncmem.operations import Add, Delete, Grounded, Update
 from asyncmem.prompts import estimate_tokens
+from asyncmem.staging import Staged
 from asyncmem.testing import ScriptedModel
 from asyncmem.types import Usage, UserMemory
 from asyncmem.windows import MAX_WINDOWS, WINDOW_TOKENS, Window
@@ -236,3 +237,20 @@ def test_memories_beyond_the_budget_are_chosen_by_words_and_recency() -> None:
     assert choose_shown([old, *many[:3]], window) == [old, *many[:3]]
     every = [UserMemory(memory=f"Brightwater {i} " + "x " * 40, memory_id=str(i), created_at=i) for i in range(500)]
     assert 20 < len(choose_shown(every, window)) < 60
+
+
+def test_what_is_staged_has_names_of_its_own() -> None:
+    """A new memory's name is nobody's id, also where somebody has such an id; removed again, nothing is left of it."""
+    odd = UserMemory(memory="Swims", memory_id="new 1")
+    staged = Staged([odd], NOW)
+    assert staged.take(Grounded(Add("Rows")))
+    (name,) = {m.memory_id for m in staged.memories} - {"new 1"}
+    assert staged.take(Grounded(Delete(str(name))))
+    assert (staged.memories, staged.operations) == ([odd], [])
+    assert not staged.take(Grounded(Delete(str(name))))
+
+
+def test_evidence_is_strict_or_off() -> None:
+    """Another word for it is an error that names the two."""
+    with pytest.raises(ConfigurationError, match="'strict' or 'off'"):
+        CaptureOptions(evidence="loose")  # type: ignore[arg-type]
