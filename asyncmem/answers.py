@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from datetime import date
 
 from .claims import is_negated
+from .sentences import sentences_of
 
-_SENTENCE = re.compile(r"[^.!?。！？؟\n]+[.!?。！？؟]*")
 _QUESTION = re.compile(r"[?？؟]")
 _TO_YOU = re.compile(
     r"\b(?:you|your|you're|du|dein\w*|sie|ihr\w*|tú?|tus?|usted\w*|ты|твой|твоя|вы|ваш\w*|أنت|لديك)\b"
@@ -91,11 +91,6 @@ def asked_for(said: str, answer: str) -> str:
         return ""
     if len(answer.split()) > _SHORT and not _ASSENT.search(answer):
         return ""
-    sentences = [match[0].strip() for match in _SENTENCE.finditer(said)]
+    sentences = sentences_of(said)
     kept = [s for s in sentences if _QUESTION.search(s) or not _TO_YOU.search(s)]
     return " ".join(_PRESUMES.sub("", s) for s in kept)
-
-
-def sentences_of(text: str) -> list[str]:
-    """The text's sentences."""
-    return [match[0].strip() for match in _SENTENCE.finditer(text) if match[0].strip()]

@@ -10,12 +10,12 @@ from typing import Literal
 from .deciding import ToolDecisions
 from .errors import ConfigurationError
 from .fingerprints import evidence_prints
-from .guards import MAX_OPERATIONS, judge_plan
+from .guards import MAX_OPERATIONS, TOO_MANY, UNKNOWN, Judged, judge_plan
 from .llm import LLM
 from .messages import Turn
 from .operations import Grounded, Operation
-from .plan import OPERATION_NAMES, plan_model
-from .prompts import capture_prompt, estimate_tokens
+from .plan import OPERATION_NAMES, Plan, plan_model
+from .prompts import capture_prompt, estimate_tokens, told_unknown
 from .staging import Staged
 from .tokens import tokenize
 from .types import CaptureEnd, Skipped, Tier, Usage, UserMemory
@@ -157,8 +157,20 @@ class _Reader:
             await self._by_plan(window, shown)
 
     async def _by_plan(self, window: Window, shown: Sequence[UserMemory]) -> None:
+        prompt = self._prompt(window, shown)
+        plan, judged = await self._plan(prompt, window, shown)
+        unknown = [s for s in judged.skipped if s.reason == UNKNOWN]
+        if unknown:  # told once, as a model that calls tools is
+            _, mended = await self._plan([*prompt, *told_unknown(plan)], window, shown)
+            judged.skipped.extend(s for s in mended.skipped if s not in judged.skipped)
+        self.decision.skipped += judged.skipped
+
+    async def _plan(
+        self, prompt: list[dict[str, str]], window: Window, shown: Sequence[UserMemory]
+    ) -> tuple[Plan, Judged]:
+        """Ask for a plan, and stage what of it may be applied."""
         enabled = self.options.enabled
-        reply = await self.llm.structured(self._prompt(window, shown), plan_model(enabled), max_tokens=REPLY_TOKENS)
+        reply = await self.llm.structured(prompt, plan_model(enabled), max_tokens=REPLY_TOKENS)
         judged = judge_plan(
             reply.value,
             shown=shown,
@@ -171,9 +183,11 @@ class _Reader:
         )
         for operation in judged.operations:
             self._accept(operation, window)
-        self.decision.skipped += judged.skipped
         self.decision.usage += reply.usage
         self.decision.tier = reply.tier
+        if any(s.reason == TOO_MANY for s in judged.skipped):
+            self.decision.ended = "operations"
+        return reply.value, judged
 
     async def _by_tools(self, window: Window, shown: Sequence[UserMemory]) -> None:
         decisions = ToolDecisions(
@@ -197,6 +211,8 @@ class _Reader:
         self.decision.skipped += decisions.skipped
         self.decision.usage += run.usage
         self.decision.tools = True
+        # calls that reached no operation: of tools that there are not, with arguments that make no sense, too many
+        self.decision.skipped += [Skipped(r.name, r.answer) for r in run.results if r.arguments is None]
         if run.stopped != "answer":
             self.decision.ended = "rounds" if run.stopped == "rounds" else "operations"
 

@@ -1,13 +1,14 @@
 """Whether the user's own words carry what a model wants to remember (pure)."""
 
-import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
-from .answers import Turn, sentences_of
+from .answers import Turn
 from .claims import backdates, denies, is_averse, is_negated, unsaid_name, unsaid_negation
 from .numbers import Said, said_numbers, unsaid_number, without_dates
 from .operations import fold
+from .sentences import parts_of, sentences_of
 from .wording import common, content, is_wide, scripts, share, tokens
 
 UNSAID = "the user's words don't say it"
@@ -20,7 +21,6 @@ PAST = "it says of the past what the user says of now"
 NEGATED = "the user's words negate it"
 NOT_NEGATED = "the user's words don't negate it"
 
-_ELISION = re.compile(r"\s*(?:\.\.\.|…)\s*")
 _NEAR = 0.75
 """Share of the claimed words that the user must have said for evidence that was not copied exactly."""
 _CARRIES = 0.6
@@ -79,13 +79,28 @@ def says_the_same(text: str, known: str) -> bool:
 
     Texts that differ in a number or in a negation never say the same; a number in words is the same number.
     """
-    words, there = content(text), content(known)
+    (words, _), (there, beginnings) = _facts(text), _facts(known)
+    if not _beginnings_needed(text) <= beginnings:
+        return False  # most pairs end here: what is alike begins alike
     common_words = common(words, there) | _counted(words, known)
     return (
-        common_words == words
+        len(common_words) == len(words)
         and len(common(there, words) | _counted(there, text)) >= _SAME * len(there)
         and is_negated(text) == is_negated(known)
     )
+
+
+@lru_cache(maxsize=2048)
+def _facts(text: str) -> tuple[frozenset[str], frozenset[str]]:
+    """The words of a text that carry a fact, and how they begin. Each addition is compared with all that is known."""
+    words = frozenset(content(text))
+    return words, frozenset(word[0] for word in words)
+
+
+@lru_cache(maxsize=256)
+def _beginnings_needed(text: str) -> frozenset[str]:
+    """How the words begin that another text must have to say the same; numbers may be said in other words."""
+    return frozenset(word[0] for word in _facts(text)[0] if not said_numbers(word))
 
 
 def objection(
@@ -147,7 +162,7 @@ def _carried(memory: str, known: str, news: set[str], around: str, asked: str, *
     return None if known or len(heard) >= _LEAST * len(news) else UNSAID
 
 
-def _counted(words: set[str], text: str) -> set[str]:
+def _counted(words: Collection[str], text: str) -> set[str]:
     """Those of the words that are numbers which the text says in another way."""
     said = said_numbers(text)
     return {word for word in words if said_numbers(word) & said}
@@ -156,7 +171,7 @@ def _counted(words: set[str], text: str) -> set[str]:
 def _around(words: str, text: str) -> str:
     """The sentences of the text that the words stand in, and those beside them."""
     sentences = sentences_of(text)
-    parts = [fold(part) for part in _ELISION.split(words) if fold(part)]
+    parts = [folded for part in parts_of(words) if (folded := fold(part))]
     holding = [i for i, s in enumerate(sentences) if any(p in fold(s) or fold(s) in p for p in parts if fold(s))]
     if not holding:
         return text
@@ -168,14 +183,14 @@ def _quoted(claimed: str, turns: Sequence[Turn]) -> tuple[int, ...]:
     whole = next((turn for turn in turns if _is_in(claimed, turn.text)), None)
     if whole is not None:
         return (whole.index,)
-    parts = [part for part in _ELISION.split(claimed) if part.strip()]
+    parts = parts_of(claimed)
     found = [next((turn.index for turn in turns if _is_in(part, turn.text)), None) for part in parts]
     return tuple(sorted({i for i in found if i is not None})) if parts and None not in found else ()
 
 
 def _is_in(claimed: str, words: str) -> bool:
     folded = f" {fold(words)} "
-    parts = [fold(part) for part in _ELISION.split(claimed) if part.strip()]
+    parts = [fold(part) for part in parts_of(claimed)]
     return bool(parts) and all(_bounded(part, folded) for part in parts)
 
 

@@ -1,14 +1,11 @@
 """Fingerprints of what was said: they tell the same words again, and hold none of them (pure)."""
 
-import re
 from collections.abc import Sequence
 from hashlib import blake2b
 
 from .operations import fold
+from .sentences import parts_of, sentences_of
 from .types import Message, Scope
-
-_SENTENCE = re.compile(r"[^.!?。！？\n]+[.!?。！？]*")
-_ELISION = re.compile(r"\s*(?:\.\.\.|…)\s*")
 
 
 def _digest(size: int, *parts: str) -> bytes:
@@ -42,12 +39,12 @@ def user_print(user_id: str) -> str:
 
 def sentence_prints(text: str) -> set[bytes]:
     """The fingerprints of a text's sentences."""
-    return {_digest(8, folded) for match in _SENTENCE.finditer(text) if (folded := fold(match[0]))}
+    return {_digest(8, folded) for sentence in sentences_of(text) if (folded := fold(sentence))}
 
 
 def evidence_prints(evidence: str, texts: Sequence[str]) -> set[bytes]:
     """The fingerprints of the sentences that hold the evidence, or that it holds."""
-    pieces = [folded for piece in _ELISION.split(evidence) if (folded := fold(piece))]
-    sentences = [fold(match[0]) for text in texts for match in _SENTENCE.finditer(text)]
+    pieces = [folded for part in parts_of(evidence) if (folded := fold(part))]
+    sentences = [fold(sentence) for text in texts for sentence in sentences_of(text)]
     within = (s for s in sentences if s and any(s in piece or piece in s for piece in pieces))
     return {_digest(8, sentence) for sentence in within}

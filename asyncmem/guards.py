@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Literal
 
 from .aliases import resolve_alias
-from .answers import Turn, sentences_of, user_turns
+from .answers import Turn, user_turns
 from .cleaning import MAX_TEXT, MAX_TOPIC, MAX_TOPICS, clean_text
 from .days import make_absolute
 from .errors import InvalidMemoryError
@@ -15,11 +15,14 @@ from .evidence import UNSAID, Evidence, find_evidence, find_sources, objection, 
 from .forgetting import wishes_to_forget
 from .operations import Add, Clear, Delete, Operation, Update, fold
 from .plan import Plan, PlannedOperation
+from .sentences import sentences_of
 from .types import Message, Skipped, UserMemory
 from .wording import common, content, share, share_words, tokens
 
 MAX_OPERATIONS = 32
 """Operations that one capture may apply; what a model plans beyond is skipped."""
+TOO_MANY = f"one capture applies at most {MAX_OPERATIONS} operations"
+UNKNOWN = "this user has no memory under that alias"
 FORGETTING_OFF = "forgetting is switched off (delete_memories=False)"
 """Why a wish to forget was not granted."""
 
@@ -83,7 +86,7 @@ class _Judge:
 
     def judge(self, planned: PlannedOperation) -> Operation:
         if self.allowed <= 0:
-            raise _Refused(f"one capture applies at most {MAX_OPERATIONS} operations")
+            raise _Refused(TOO_MANY)
         name = _operation_name(planned)
         handlers: dict[str, Callable[[PlannedOperation], Operation]] = {
             "add": self.add,
@@ -168,7 +171,7 @@ class _Judge:
     def target(self, planned: PlannedOperation) -> UserMemory:
         memory = resolve_alias(planned.memory_id, self.shown)
         if memory is None:
-            raise _Refused("this user has no memory under that alias")
+            raise _Refused(UNKNOWN)
         if str(memory.memory_id) in self.touched:
             raise _Refused("an operation before it changes the same memory", memory.memory_id)
         return memory

@@ -5,6 +5,8 @@ import re
 from collections.abc import Collection, Sequence
 from datetime import date, datetime, timedelta
 
+from pydantic import BaseModel
+
 from .examples import DAY, EXAMPLES, Example, example_in
 from .types import Message, UserMemory
 from .wording import language_of
@@ -50,6 +52,10 @@ _DATA = (
 )
 _EARLIER = "Said before, and read already; it only shows what the rest refers to."
 _BY_TOOLS = "Call the tools, all in one reply; call none where nothing changes. Then you are done."
+_UNKNOWN = (
+    "There is no memory under one of these numbers. Write those operations again with the right number and text, and"
+    " no others; none where no memory is meant."
+)
 _END = "Operations for what the user told{language}:"
 _END_TASK = "Operations that do what the user asks for{language}:"
 
@@ -175,6 +181,11 @@ def capture_prompt(
     asked = "\n\n".join(part for part in (listed, extra, asked) if part)
     examples = [] if tools else _examples(operations, language)
     return [rules, *examples, _turn("user", asked)]
+
+
+def told_unknown(plan: BaseModel) -> list[dict[str, str]]:
+    """What comes after a plan that named memories that there are not: it is told once, and may be mended."""
+    return [_turn("assistant", plan.model_dump_json()), _turn("user", _UNKNOWN)]
 
 
 def _language(messages: Sequence[Message]) -> str | None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from copy import copy
-from typing import Any, Protocol, cast, runtime_checkable
+from typing import Any, Protocol, TypeVar, cast, runtime_checkable
 
 from asyncmem.errors import ConfigurationError
 from asyncmem.settings import LLMSettings
@@ -15,6 +15,7 @@ from .loading import load_litellm
 from .reranking import RankReply, RankRequest, to_ranking
 from .verdicts import PARAMETERS
 
+T = TypeVar("T")
 Completion = Callable[..., Awaitable[Any]]
 """A function that is called like ``litellm.acompletion`` and answers like it."""
 
@@ -71,15 +72,12 @@ class CompletionModel:
         Raises:
             CallFailed: whatever went wrong, as facts.
         """
-        try:
+
+        async def call() -> ChatReply:
             completion = self._completion or (await load_litellm()).acompletion
             return to_reply(await completion(**self._arguments(request)))
-        except ScriptError:
-            raise  # a test double says that it was not to be called
-        except Exception as error:  # noqa: BLE001  litellm raises bare Exception, IndexError, ModuleNotFoundError …
-            failure = Failure.of(error)
-        # raised here, outside of the except block: chained, the foreign error would carry prompt, headers and key
-        raise CallFailed(failure)
+
+        return await _facts_only(call)
 
     async def embed(self, request: EmbedRequest) -> EmbedReply:
         """One vector a text.
@@ -87,16 +85,14 @@ class CompletionModel:
         Raises:
             CallFailed: whatever went wrong, as facts.
         """
-        try:
+
+        async def call() -> EmbedReply:
             embedding = self._embedding or (await load_litellm()).aembedding
             arguments = {**self._options, "input": request.texts, "timeout": request.timeout}
             arguments.pop("enable_json_schema_validation", None)
             return _to_vectors(await embedding(**arguments, **self._extra))
-        except ScriptError:
-            raise  # a test double says that it was not to be called
-        except Exception as error:  # noqa: BLE001  litellm raises bare Exception, IndexError, ModuleNotFoundError …
-            failure = Failure.of(error)
-        raise CallFailed(failure)
+
+        return await _facts_only(call)
 
     async def rerank(self, request: RankRequest) -> RankReply:
         """The order of some texts.
@@ -104,18 +100,16 @@ class CompletionModel:
         Raises:
             CallFailed: whatever went wrong, as facts.
         """
-        try:
+
+        async def call() -> RankReply:
             reranking = self._reranking or (await load_litellm()).arerank
             arguments = {**self._options, "query": request.query, "documents": request.documents}
             arguments |= {"return_documents": False, "timeout": request.timeout, **self._extra}
             arguments.pop("enable_json_schema_validation", None)
             response = await reranking(**arguments)
             return to_ranking(response, _usage(response))
-        except ScriptError:
-            raise  # a test double says that it was not to be called
-        except Exception as error:  # noqa: BLE001  litellm raises bare Exception, IndexError, ModuleNotFoundError …
-            failure = Failure.of(error)
-        raise CallFailed(failure)
+
+        return await _facts_only(call)
 
     def _arguments(self, request: ChatRequest) -> dict[str, Any]:
         wanted: dict[str, Any] = {
@@ -132,6 +126,22 @@ class CompletionModel:
         # copies: litellm writes into metadata
         extra = {name: copy(value) for name, value in request.extra.items()}
         return {**self._options, **given, **extra}
+
+
+async def _facts_only(call: Callable[[], Awaitable[T]]) -> T:
+    """What the call gives; its failure as facts alone.
+
+    Raises:
+        CallFailed: whatever went wrong.
+    """
+    try:
+        return await call()
+    except ScriptError:
+        raise  # a test double says that it was not to be called
+    except Exception as error:  # noqa: BLE001  litellm raises bare Exception, IndexError, ModuleNotFoundError …
+        failure = Failure.of(error)
+    # raised here, outside of the except block: chained, the foreign error would carry prompt, headers and key
+    raise CallFailed(failure)
 
 
 def litellm_model(name: str, settings: LLMSettings) -> CompletionModel:

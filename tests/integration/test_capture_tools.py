@@ -81,7 +81,7 @@ async def test_what_makes_no_sense_is_told_once(tooled: Script, model: ScriptedM
         result = await manager.create_user_memories(SAID, user_id="lin")
         assert answers(model) == ["Not done: this user has no memory under that alias.", "Done."]
         assert [(c.kind, c.memory_id == row) for c in result.changes] == [("add", False), ("update", True)]
-        assert [s.op for s in result.skipped] == ["update"]
+        assert [s.op for s in result.skipped] == ["update", "delete_memory"]
         assert result.usage.calls == 2
 
 
@@ -138,3 +138,35 @@ async def test_a_wish_that_is_switched_off_is_reported(tooled: Script, model: Sc
         assert [(s.op, s.reason) for s in result.skipped] == [
             ("delete", "forgetting is switched off (delete_memories=False)")
         ]
+
+
+async def test_calls_that_reach_no_operation_are_reported(tooled: Script, model: ScriptedModel) -> None:
+    """A tool that there is not, and arguments that make no sense, stand in the result beside what was applied."""
+    async with tooled() as manager:
+        model.add(tool_reply(("buy_memory", {}), ("add_memory", "{no json"), ROWS), "Done.")
+        result = await manager.create_user_memories(SAID, user_id="lin")
+        assert [c.after and c.after.memory for c in result.changes] == ["Rows"]
+        assert [s.op for s in result.skipped] == ["buy_memory", "add_memory"]
+        assert "no tool of that name" in result.skipped[0].reason
+
+
+async def test_a_plan_that_names_no_memory_may_be_mended_once(make: Script, model: ScriptedModel) -> None:
+    """An unknown alias is told to the model; what it writes then is applied, and what was wrong is reported."""
+    async with make() as manager:
+        (row,) = await fill(manager, "lin", "Rows")
+        wrong = {"op": "update", "memory_id": "99", "memory": "Rows and swims daily", "evidence": "I swim daily"}
+        model.add({"operations": [wrong]}, {"operations": [{**wrong, "memory_id": "1"}]})
+        result = await manager.create_user_memories(SAID, user_id="lin")
+        assert [(c.kind, c.memory_id) for c in result.changes] == [("update", row)]
+        assert [s.reason for s in result.skipped] == ["this user has no memory under that alias"]
+        assert "no memory under one of these numbers" in str(model.requests[1].messages[-1])
+
+
+async def test_a_plan_of_too_much_says_that_it_was_cut(make: Script, model: ScriptedModel) -> None:
+    """What a plan holds beyond the limit is skipped, and the result names the limit."""
+    said = "I own " + ", ".join(f"boat {n}" for n in range(40))
+    async with make() as manager:
+        adds = [{"op": "add", "memory": f"Owns boat {n}", "evidence": said} for n in range(40)]
+        model.add({"operations": adds})
+        result = await manager.create_user_memories(said, user_id="lin")
+        assert (len(result.changes), len(result.skipped), result.ended) == (32, 8, "operations")

@@ -89,13 +89,12 @@ async def test_case_4_foreign_ids(make: Script, model: ScriptedModel) -> None:
     async with make(delete_memories=True) as manager:
         (foreign,) = await fill(manager, "omar", "Plays go")
         said = "I play go and tennis"
-        model.add(
-            plan(
-                {"op": "update", "memory_id": foreign, "memory": "Plays tennis", "evidence": said},
-                {"op": "delete", "memory_id": foreign, "evidence": said},
-                {"op": "update", "memory_id": "99", "memory": "Plays tennis", "evidence": said},
-            )
+        forged = plan(
+            {"op": "update", "memory_id": foreign, "memory": "Plays tennis", "evidence": said},
+            {"op": "delete", "memory_id": foreign, "evidence": said},
+            {"op": "update", "memory_id": "99", "memory": "Plays tennis", "evidence": said},
         )
+        model.add(forged, forged)  # that there are no such memories is told to the model, once
         result = await manager.create_user_memories(said, user_id="lin")
         assert result.changes == []
         assert len(result.skipped) == 3

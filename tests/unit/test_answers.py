@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asyncmem.answers import Turn, asked_for, sentences_of, user_turns
+from asyncmem.answers import Turn, asked_for, user_turns
+from asyncmem.sentences import sentences_of
 
 DAY = date(2026, 3, 2)
 

@@ -8,6 +8,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from asyncmem.answers import Turn, user_turns
+from asyncmem.claims import is_negated
 from asyncmem.evidence import (
     ECHO,
     FOREIGN,
@@ -24,6 +25,8 @@ from asyncmem.evidence import (
     objection,
     says_the_same,
 )
+from asyncmem.numbers import said_numbers
+from asyncmem.wording import common, content
 
 DAY = date(2026, 3, 2)
 SAID = ("Hi there! I moved to Porto last week, for a job at the hospital.", "我下个月要搬到苏州，养了一只叫豆包的猫")
@@ -356,3 +359,18 @@ def test_a_number_passes_if_and_only_if_it_was_said(said: int, written: int) -> 
     """Of two numbers only the one that was said may be written."""
     assume(not 1800 <= written < 2200)
     assert judged(f"Earns {written} a month", turns(f"I earn {said} a month")) == (None if said == written else NUMBER)
+
+
+_WORDS = ["I", "Owns", "four", "4", "boats", "boat", "Bo", "not", "我", "我在", "苏州", "Ivo's", "ivory", "tea", "teas"]
+_PHRASES = st.lists(st.sampled_from(_WORDS), min_size=1, max_size=5).map(" ".join)
+
+
+@given(_PHRASES, _PHRASES)
+def test_unlike_beginnings_never_hide_the_same_statement(text: str, known: str) -> None:
+    """The shortcut by first letters rules out only what the whole comparison rules out."""
+    words, there = content(text), content(known)
+    counted = {word for word in words if said_numbers(word) & said_numbers(known)}
+    if common(words, there) | counted != words:
+        assert not says_the_same(text, known)
+    elif all(word in there for word in words) and words == there and is_negated(text) == is_negated(known):
+        assert says_the_same(text, known)
