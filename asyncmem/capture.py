@@ -5,7 +5,10 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from typing import Literal
+
+import anyio.to_thread
 
 from .deciding import ToolDecisions
 from .errors import ConfigurationError
@@ -171,7 +174,8 @@ class _Reader:
         """Ask for a plan, and stage what of it may be applied."""
         enabled = self.options.enabled
         reply = await self.llm.structured(prompt, plan_model(enabled), max_tokens=REPLY_TOKENS)
-        judged = judge_plan(
+        judge = partial(
+            judge_plan,
             reply.value,
             shown=shown,
             existing=self.staged.memories,
@@ -181,6 +185,7 @@ class _Reader:
             indexes=[turn.index for turn in window.evident],
             evidence=self.options.evidence,
         )
+        judged = await anyio.to_thread.run_sync(judge)  # hundreds of memories take longer than a loop may wait
         for operation in judged.operations:
             self._accept(operation, window)
         self.decision.usage += reply.usage
