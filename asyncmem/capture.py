@@ -212,7 +212,7 @@ class _Reader:
             max_tokens=REPLY_TOKENS,
             enough=decisions.is_enough,
         )
-        decisions.finish()
+        await decisions.finish()
         self.decision.skipped += decisions.skipped
         self.decision.usage += run.usage
         self.decision.tools = True

@@ -3,8 +3,10 @@
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from typing import Annotated, Literal
 
+import anyio.to_thread
 from pydantic import BaseModel, Field
 
 from .guards import Judged, judge_plan
@@ -89,13 +91,13 @@ class ToolDecisions:
 
     def _runner(self, name: str) -> Callable[[BaseModel], Awaitable[str]]:
         async def run(arguments: BaseModel) -> str:
-            return self.decide(PlannedOperation(op=name, **arguments.model_dump()))
+            return await self.decide(PlannedOperation(op=name, **arguments.model_dump()))
 
         return run
 
-    def decide(self, planned: PlannedOperation) -> str:
+    async def decide(self, planned: PlannedOperation) -> str:
         """Judge and stage one call; what the model is told."""
-        judged = self._judge(planned)
+        judged = await self._judge(planned)
         known = len(self.staged.memories)
         for operation in judged.operations:
             if not self.accept(operation):
@@ -105,9 +107,10 @@ class ToolDecisions:
         self.skipped += [s for s in judged.skipped if s not in self.skipped]
         return f"Not done: {judged.skipped[0].reason}."
 
-    def _judge(self, *planned: PlannedOperation) -> Judged:
+    async def _judge(self, *planned: PlannedOperation) -> Judged:
         current = {m.memory_id: m for m in self.staged.memories}
-        return judge_plan(
+        judge = partial(
+            judge_plan,
             Plan(operations=list(planned)),
             shown=[current.get(m.memory_id, m) for m in self.shown],
             existing=self.staged.memories,
@@ -117,10 +120,11 @@ class ToolDecisions:
             indexes=[turn.index for turn in self.window.evident],
             evidence=self.evidence,
         )
+        return await anyio.to_thread.run_sync(judge)  # hundreds of memories take longer than a loop may wait
 
-    def finish(self) -> None:
+    async def finish(self) -> None:
         """Report what the user wished and no call was made for."""
-        self.skipped += [s for s in self._judge().skipped if s not in self.skipped]
+        self.skipped += [s for s in (await self._judge()).skipped if s not in self.skipped]
 
     def is_enough(self, results: Sequence[ToolResult]) -> bool:
         """Whether the model need not be asked again: it made its calls side by side, and there is nothing to mend.
