@@ -22,6 +22,7 @@ from .retrieval import RetrievalVerbs
 from .search import SearchEngine
 from .settings import LLMSettings, Settings
 from .store.opening import Opening
+from .tasks import Tasks
 from .types import (
     CaptureResult,
     Change,
@@ -104,6 +105,7 @@ class MemoryManager(RetrievalVerbs):
         )
         self._capturer = Capturer(self._llm, options, self._settings, self._search)
         self._opening = Opening(db, self._settings)
+        self._tasks = Tasks()
 
     async def __aenter__(self) -> Self:
         try:
@@ -124,6 +126,7 @@ class MemoryManager(RetrievalVerbs):
 
     async def aclose(self) -> None:
         """Let go of the database. A client that was handed in stays open. Closing twice does nothing."""
+        await self._tasks.aclose(self._settings.close_timeout)
         await self._opening.aclose()
 
     def _user(self, user_id: str | None) -> str:
