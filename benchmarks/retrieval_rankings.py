@@ -23,6 +23,7 @@ from asyncmem.search.bm25 import Bm25  # noqa: E402
 from asyncmem.search.centring import Centred  # noqa: E402
 from asyncmem.search.fusion import fuse, pairs  # noqa: E402
 from asyncmem.search.index import UserIndex  # noqa: E402
+from asyncmem.search.matrix import Matrix  # noqa: E402
 from asyncmem.store.scanner import Entry  # noqa: E402
 from asyncmem.tokens import query_dates, query_tokens, tokenize  # noqa: E402
 
@@ -143,6 +144,7 @@ class Ranker:
         self._index = UserIndex(embedder.name)
         self._index.take(self._entries())
         self._all = self._index.allowed(0.0)
+        self._centred = Centred(Matrix.of(self._matrix), self._all)
 
     def _entries(self) -> Iterable[Entry]:
         for n, (text, time) in enumerate(zip(self.talk.texts, self.talk.times, strict=True)):
@@ -220,7 +222,7 @@ class Ranker:
         return fuse(self._index.keyword(query), meaning, *times, self._all, kinship=kinship, dates=dates)
 
     def _meaning(self, query: str) -> Scores:
-        return Centred(self._matrix, self._all).cosines(self._asked[query])
+        return self._centred.cosines(self._asked[query])
 
     def _kinship(self) -> float:
-        return Centred(self._matrix, self._all).kinship(*pairs(self._index.updated, self._index.inserted, self._all))
+        return self._centred.kinship(*pairs(self._index.updated, self._index.inserted, self._all))

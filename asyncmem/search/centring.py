@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .fusion import Scores, Slots
+from .matrix import Matrix
 
 DOUBT = 10
 """Memories, or pairs, that count as telling nothing, so that a few make no rule."""
@@ -26,19 +27,18 @@ class Centred:
         has: of every slot, whether it has a vector; other rows are not looked at.
     """
 
-    def __init__(self, matrix: NDArray[np.float32], has: NDArray[np.bool_]) -> None:
-        rows = min(len(matrix), len(has))
-        self._matrix, self._has = matrix[:rows], has
-        self._mean: NDArray[np.float32] = has[:rows].astype(np.float32) @ self._matrix / np.float32(has.sum() + DOUBT)
-        squares = 1 - 2 * (self._matrix @ self._mean) + self._mean @ self._mean
+    def __init__(self, matrix: Matrix, has: NDArray[np.bool_]) -> None:
+        self._matrix, self._has, self._rows = matrix, has, min(len(matrix), len(has))
+        self._mean: NDArray[np.float32] = matrix.total(has[: self._rows]) / np.float32(has.sum() + DOUBT)
+        squares = 1 - 2 * matrix.dot(self._mean)[: self._rows] + self._mean @ self._mean
         self._lengths: NDArray[np.float32] = np.sqrt(np.maximum(squares, _LEAST**2))
 
     def cosines(self, query: NDArray[np.float32]) -> Scores:
         """The centred cosine of every slot to a query of length one; minus infinity where there is no vector."""
         found = np.full(len(self._has), -np.inf, np.float32)
-        if rows := len(self._matrix):
+        if rows := self._rows:
             asked = _unit(query - self._mean)
-            cosines = (self._matrix @ asked - self._mean @ asked) / self._lengths
+            cosines = (self._matrix.dot(asked)[:rows] - self._mean @ asked) / self._lengths
             found[:rows] = np.where(self._has[:rows], cosines, found[:rows])
         return found
 
@@ -46,7 +46,7 @@ class Centred:
         """How much pairs of slots have to do with each other, from 0 to 1; of many, some are asked."""
         both = self._has[before] & self._has[after]
         every = max(1, int(both.sum()) // _SAMPLE)
-        first, second = (_unit(self._matrix[slots[both][::every]] - self._mean) for slots in (before, after))
+        first, second = (_unit(self._matrix.pick(slots[both][::every]) - self._mean) for slots in (before, after))
         alike = float(np.einsum("ij,ij->", first, second)) / (len(first) + DOUBT)
         return min(1.0, max(0.0, alike / KIN))
 

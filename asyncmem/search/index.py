@@ -15,6 +15,7 @@ from ..tokens import query_dates, query_tokens
 from .bm25 import Bm25
 from .centring import Centred
 from .fusion import fuse, pairs
+from .matrix import Matrix
 from .retriever import Ranked
 
 Scores = NDArray[np.float32]
@@ -46,7 +47,7 @@ class UserIndex:
         self._words = Bm25()
         # of each slot: last update, insertion, expiry, whether a row is there, whether it has a vector
         self._columns = _Columns()
-        self._matrix: NDArray[np.float32] = np.empty((0, 0), np.float32)
+        self._matrix = Matrix()
         self._seen: tuple[Centred, float] | None = (
             None  # the matrix from its mean, and its rows' kinship, till a change
         )
@@ -61,7 +62,7 @@ class UserIndex:
     @property
     def size(self) -> int:
         """About how many bytes it takes."""
-        return self._matrix.nbytes + _ROW_BYTES * len(self._ids) + _POSTING_BYTES * self._words.postings
+        return 4 * self._matrix.size + _ROW_BYTES * len(self._ids) + _POSTING_BYTES * self._words.postings
 
     @property
     def wasted(self) -> bool:
@@ -89,11 +90,7 @@ class UserIndex:
         vector = self._vector(entry.vector)
         self._columns.put(slot, entry, embedded=vector is not None)
         if vector is not None:
-            if len(self._matrix) <= slot:
-                grown = np.zeros((max(64, 2 * slot), len(vector)), np.float32)
-                grown[: len(self._matrix)] = self._matrix if len(self._matrix) else 0
-                self._matrix = grown
-            self._matrix[slot] = vector
+            self._matrix.put(slot, vector)
 
     def _vector(self, data: bytes | None) -> NDArray[np.float32] | None:
         """The vector with length one, if it is one that can be compared."""
@@ -161,7 +158,7 @@ class UserIndex:
         rows = min(len(self._ids), len(self._matrix))
         if rows:
             has = self._columns.embedded[:rows]
-            found[:rows] = np.where(has, self._matrix[:rows] @ query, np.float32(-np.inf))
+            found[:rows] = np.where(has, self._matrix.dot(query)[:rows], np.float32(-np.inf))
         return found
 
     def fused(self, query: str, keyword: Scores, vector: NDArray[np.float32], allowed: NDArray[np.bool_]) -> Scores:
