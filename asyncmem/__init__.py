@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         ModelUnreachableError,
         OptimizationConflictError,
         OptimizationError,
+        OptimizationNotFoundError,
         PartialWriteError,
         RevisionConflictError,
         StoreAuthenticationError,
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
     from .interfaces.fastembed import FastEmbedEmbedder
     from .llm import LLM, ChatModel, ChatReply, ChatRequest, Embedder, Embeddings, Structured, ToolCall
     from .manager import MemoryManager
+    from .runs import OptimizationRun, OptimizationUndo
     from .search import Retriever, SearchRequest, Sources
     from .settings import LLMSettings, Settings
     from .types import (
@@ -72,6 +74,7 @@ _HOMES = {
     "interfaces.fastembed": ("FastEmbedEmbedder",),
     "llm": ("LLM", "ChatModel", "ChatReply", "ChatRequest", "Embedder", "Embeddings", "Structured", "ToolCall"),
     "manager": ("MemoryManager",),
+    "runs": ("OptimizationRun", "OptimizationUndo"),
     "search": ("Retriever", "SearchRequest", "Sources"),
     "settings": ("LLMSettings", "Settings"),
     "types": (
@@ -132,6 +135,9 @@ __all__ = [
     "ModelUnreachableError",
     "OptimizationConflictError",
     "OptimizationError",
+    "OptimizationNotFoundError",
+    "OptimizationRun",
+    "OptimizationUndo",
     "PartialWriteError",
     "Range",
     "Retriever",

@@ -38,7 +38,8 @@
     │   │   └── ToolsRefusedError         the model takes no tools
     │   └── StructuredOutputError         no reply could be read as the value asked for; has .raw
     └── OptimizationError
-        ├── OptimizationConflictError     this user is being optimized already
+        ├── OptimizationConflictError     this user is being optimized already, or it collides with a deletion
+        ├── OptimizationNotFoundError     this user has no optimization of that id, or not any more
         └── MixedUsersError               memories of two users in one call
 
 No message holds the text of a memory, a prompt or a key.
@@ -255,7 +256,11 @@ class OptimizationError(AsyncMemError):
 
 
 class OptimizationConflictError(OptimizationError):
-    """This user's memories are being optimized already."""
+    """This user's memories are being optimized already, were deleted meanwhile, or the optimization was undone."""
+
+
+class OptimizationNotFoundError(OptimizationError):
+    """The user has no optimization of that id that can be undone."""
 
 
 class MixedUsersError(OptimizationError):

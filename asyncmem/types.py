@@ -146,7 +146,8 @@ class ErasureReceipt:
 
     Attributes:
         user_id: whose data it was.
-        counts: rows that were removed, by kind: ``"memories"``, ``"archive"``, ``"captures"``.
+        counts: rows that were removed, by kind: ``"memories"``, ``"archive"``, ``"captures"``,
+            ``"optimizations"``.
         at: when.
     """
 

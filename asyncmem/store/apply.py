@@ -17,6 +17,7 @@ from .core import ATTEMPTS, Core, Session
 from .documents import Row
 from .remover import Remover
 from .steps import Insert, Step, pack, to_step, unpack
+from .swaps import Swaps
 from .taking import BaseChangedError, Taker
 from .writer import contended
 
@@ -39,10 +40,18 @@ class Applier:
     """Applies what captures decided, one user's at a time."""
 
     def __init__(
-        self, core: Core, archive: Archive, captures: Captures, remover: Remover, *, transactions: bool
+        self,
+        core: Core,
+        archive: Archive,
+        captures: Captures,
+        remover: Remover,
+        swaps: Swaps,
+        *,
+        transactions: bool,
     ) -> None:
         self._core = core
         self._remover = remover
+        self._swaps = swaps
         self._archive = archive
         self._captures = captures
         self._transactions = transactions
@@ -189,12 +198,13 @@ class Applier:
         await self._captures.erase(user_id)
 
     async def recover(self, user_id: str | None = None) -> int:
-        """Finish what others began and left, one user's or everybody's; how many captures that were.
+        """Finish what others began and left, one user's or everybody's; how many captures and swaps that were.
 
         What somebody is writing at this very moment may be written by both: each step happens once.
         """
+        swaps = await self._swaps.recover(user_id)
         if self._transactions and user_id is not None:
-            return 0
+            return swaps
         journals = await self._captures.pending(user_id)
         for journal in journals:
             steps, at, cause = unpack(journal["work"])
@@ -202,7 +212,7 @@ class Applier:
             for step in steps:
                 await taker.take(step)
             await self._captures.finish(journal)
-        return len(journals)
+        return swaps + len(journals)
 
 
 async def _take_all(taker: Taker, steps: list[tuple[Step, Grounded]]) -> Applied:

@@ -5,9 +5,10 @@ the memory's id, its life and the revision that the departure made, so writing i
 lasts from an insertion to the last deletion; an id that is used again begins another one.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from hashlib import blake2b
+from typing import Any
 
 from pymongo import ReplaceOne
 from pymongo.errors import BulkWriteError
@@ -17,6 +18,8 @@ from .documents import Row
 from .rows import lasting, revision_of, state_of
 
 _DUPLICATE = 11000
+RETURNING = timedelta(hours=1)
+"""How long what a swap needs is kept at least: a crash may interrupt it."""
 
 
 class Archive:
@@ -31,6 +34,47 @@ class Archive:
         """Keep rows that are about to be deleted; the keys of the copies."""
         entries = [self._entry(row, row, revision_of(row) + 1, kind, cause, at) for row in rows]
         return await self._write(entries, session)
+
+    async def retire(self, keys: Sequence[str], rows: Sequence[Row], run_id: str, cause: str, at: datetime) -> None:
+        """Keep rows that an optimization is about to take away, whole, so that they can come back as they were."""
+        entries = [
+            {
+                **self._entry(row, row, revision_of(row) + 1, "optimize", cause, at),
+                "_id": key,
+                "run": run_id,
+                "row": row,
+            }
+            for key, row in zip(keys, rows, strict=True)
+        ]
+        await self._write(entries, None)
+
+    async def retired(self, user_id: str, keys: Sequence[str], session: Session = None) -> list[Row]:
+        """Rows that an optimization took away, as they were."""
+        query = {"_id": {"$in": list(keys)}, "user_id": user_id}
+        async with self._core.turn(session):
+            cursor = self._core.collections.archive.find(query, {"row": 1}, session=session)
+            return [entry["row"] async for page in pages(cursor) for entry in page]
+
+    async def departures(self, rows: Sequence[Row], run_id: str, session: Session = None) -> list[Row]:
+        """Deletions of these rows, at their revision or later, announced or done, by others than an optimization."""
+        lives = {row["_id"]: (life_of(row), revision_of(row)) for row in rows}
+        query = {"user_id": rows[0]["user_id"], "memory_id": {"$in": list(lives)}, "kind": {"$ne": "history"}}
+        fields = {"memory_id": 1, "life": 1, "revision": 1, "run": 1, "at": 1}
+        async with self._core.turn(session):
+            cursor = self._core.collections.archive.find(query, fields, session=session)
+            entries = [entry async for page in pages(cursor) for entry in page]
+        return [
+            entry
+            for entry in entries
+            if entry.get("run") != run_id
+            and (entry.get("life") or 0) == lives[entry["memory_id"]][0]
+            and entry["revision"] > lives[entry["memory_id"]][1]
+        ]
+
+    async def discard(self, user_id: str, keys: Sequence[str]) -> None:
+        """Forget copies of rows that did not go, or that came back."""
+        async with self._core.calling():
+            await self._core.collections.archive.delete_many({"_id": {"$in": list(keys)}, "user_id": user_id})
 
     async def spill(self, row: Row, entries: Sequence[Row], session: Session = None) -> list[str]:
         """Keep history entries that are about to leave the memory's own document; the keys of the copies."""
@@ -101,7 +145,7 @@ def _mark(user_id: str) -> str:
     return f"erased:{blake2b(user_id.encode(), digest_size=16).hexdigest()}"
 
 
-def life_of(row: Row) -> int:
+def life_of(row: Mapping[str, Any]) -> int:
     """Which life of its id a row belongs to: when it began. Rows of other software have one only."""
     return row.get("seq") or 0
 

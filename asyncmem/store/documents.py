@@ -70,6 +70,7 @@ class StoredArchive(BaseModel):
     at: datetime
     row: Row
     expire_at: datetime
+    run: str | None = None
 
 
 class StoredCapture(BaseModel):
@@ -87,6 +88,32 @@ class StoredCapture(BaseModel):
     work: bytes | None = None
     captures: int | None = None
     erasures: int | None = None
+
+
+class StoredOptimization(BaseModel):
+    """Fields of a row about optimizations: see ``swap_journal.py`` and ``leases.py`` for the kinds."""
+
+    user_id: str
+    kind: str
+    run: str | None = None
+    strategy: str | None = None
+    cause: str | None = None
+    status: str | None = None
+    at: datetime | None = None
+    undone_at: datetime | None = None
+    undo_until: datetime | None = None
+    expire_at: datetime | None = None
+    erasures: int | None = None
+    retired: int | None = None
+    revised: int | None = None
+    added: int | None = None
+    part: str | None = None
+    items: list[Row] | None = None
+    token: str | None = None
+    until: datetime | None = None
+    signed: int | None = None
+    work: Row | None = None
+    pending: datetime | None = None
 
 
 MEMORY_INDEXES = [
@@ -111,6 +138,12 @@ CAPTURE_INDEXES = [
     IndexModel([("pending", ASCENDING)], name="pending", sparse=True),
     IndexModel([("expire_at", ASCENDING)], name="remembered", expireAfterSeconds=0, sparse=True),
 ]
+OPTIMIZATION_INDEXES = [
+    IndexModel([("user_id", ASCENDING), ("kind", ASCENDING), ("at", DESCENDING)], name="runs"),
+    IndexModel([("user_id", ASCENDING), ("run", ASCENDING), ("part", ASCENDING)], name="parts"),
+    IndexModel([("pending", ASCENDING)], name="pending", sparse=True),
+    IndexModel([("expire_at", ASCENDING)], name="retention", expireAfterSeconds=0, sparse=True),
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,35 +153,32 @@ class Collections:
     memories: Collection
     archive: Collection
     captures: Collection
+    optimizations: Collection
 
 
 async def bind(database: Database, prefix: str, *, create_indexes: bool) -> Collections:
     """Make and bind the documents of one database, and their indexes."""
-
-    class Memory(StoredMemory, Document):
-        id: str  # type: ignore[assignment]  # pyright: ignore[reportIncompatibleVariableOverride]
-
-        class Settings:
-            name = f"{prefix}memories"
-            indexes = MEMORY_INDEXES
-
-    class Archive(StoredArchive, Document):
-        id: str  # type: ignore[assignment]  # pyright: ignore[reportIncompatibleVariableOverride]
-
-        class Settings:
-            name = f"{prefix}archive"
-            indexes = ARCHIVE_INDEXES
-
-    class Capture(StoredCapture, Document):
-        id: str  # type: ignore[assignment]  # pyright: ignore[reportIncompatibleVariableOverride]
-
-        class Settings:
-            name = f"{prefix}captures"
-            indexes = CAPTURE_INDEXES
-
-    models: list[type[Document]] = [Memory, Archive, Capture]
+    models = [
+        _document(StoredMemory, f"{prefix}memories", MEMORY_INDEXES),
+        _document(StoredArchive, f"{prefix}archive", ARCHIVE_INDEXES),
+        _document(StoredCapture, f"{prefix}captures", CAPTURE_INDEXES),
+        _document(StoredOptimization, f"{prefix}optimizations", OPTIMIZATION_INDEXES),
+    ]
     await init_beanie(database=database, document_models=models, skip_indexes=not create_indexes)
-    return Collections(_collection(Memory), _collection(Archive), _collection(Capture))
+    return Collections(*map(_collection, models))
+
+
+def _document(fields: type[BaseModel], collection: str, made: list[IndexModel]) -> type[Document]:
+    """A document class of its own for one collection of one database."""
+
+    class Bound(fields, Document):  # type: ignore[valid-type, misc]
+        id: str  # type: ignore[assignment]  # pyright: ignore[reportIncompatibleVariableOverride]
+
+        class Settings:
+            name = collection
+            indexes = made
+
+    return Bound
 
 
 def _collection(document: type[Document]) -> Collection:

@@ -86,9 +86,20 @@ class Remover:
         await self._archive.announce(user_id)
         await self._captures.announce(user_id)
         captures = await self._captures.erase(user_id)  # first, so that nobody finishes a journal of theirs
+        optimizations = await self._optimizations(user_id)
         async with self._core.calling():
             memories = await self._memories.delete_many({"user_id": user_id})
         archived = await self._archive.erase(user_id)
         captures += await self._captures.erase(user_id)
-        counts = {"memories": memories.deleted_count, "archive": archived, "captures": captures}
+        optimizations += await self._optimizations(user_id)
+        counts = {
+            "memories": memories.deleted_count,
+            "archive": archived,
+            "captures": captures,
+            "optimizations": optimizations,
+        }
         return ErasureReceipt(user_id, counts, self._core.now())
+
+    async def _optimizations(self, user_id: str) -> int:
+        async with self._core.calling():
+            return (await self._core.collections.optimizations.delete_many({"user_id": user_id})).deleted_count

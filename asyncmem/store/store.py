@@ -15,6 +15,7 @@ from .documents import bind
 from .reader import Reader
 from .remover import Remover
 from .scanner import Scanner
+from .swaps import Swaps
 from .translate import translated
 from .vectors import VectorShelf
 from .writer import Writer
@@ -30,6 +31,7 @@ class MemoryStore:
     archive: Archive
     captures: Captures
     applier: Applier
+    swaps: Swaps
     scan: Scanner
     vectors: VectorShelf
     capabilities: Capabilities
@@ -81,7 +83,9 @@ def _assembled(core: Core, connection: Connection) -> MemoryStore:
     reader = Reader(core, archive)
     writer = Writer(core, reader, archive)
     remover = Remover(core, reader, archive, captures)
-    applier = Applier(core, archive, captures, remover, transactions=connection.capabilities.transactions)
+    transactions = connection.capabilities.transactions
+    swaps = Swaps(core, archive, captures, transactions=transactions)
+    applier = Applier(core, archive, captures, remover, swaps, transactions=transactions)
     return MemoryStore(
         read=reader,
         write=writer,
@@ -89,6 +93,7 @@ def _assembled(core: Core, connection: Connection) -> MemoryStore:
         archive=archive,
         captures=captures,
         applier=applier,
+        swaps=swaps,
         scan=Scanner(core),
         vectors=VectorShelf(core),
         capabilities=connection.capabilities,

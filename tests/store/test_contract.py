@@ -393,7 +393,11 @@ async def test_erase_removes_every_trace(manager: MemoryManager) -> None:
     await manager.add_user_memory(UserMemory(memory="Swims"), user_id="omar")
     await manager.delete_user_memory(memory_id, user_id="lin")
     receipt = await manager.erase_user("lin")
-    assert (receipt.user_id, receipt.counts, receipt.total) == ("lin", {"memories": 1, "archive": 1, "captures": 0}, 2)
+    assert (receipt.user_id, receipt.counts, receipt.total) == (
+        "lin",
+        {"memories": 1, "archive": 1, "captures": 0, "optimizations": 0},
+        2,
+    )
     with pytest.raises(MemoryNotFoundError):
         await manager.revert(memory_id, 1, user_id="lin")
     assert await manager.get_users() == ["omar"]
