@@ -2,7 +2,7 @@
 
 import re
 import unicodedata
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
@@ -137,6 +137,26 @@ def without_dates(text: str) -> str:
     return text
 
 
+def replace_dates(text: str, write: Callable[[str, str], str]) -> str:
+    """The text with its dates written in another way; a year alone is none.
+
+    Args:
+        text: what holds them.
+        write: gets the date's words and its ISO 8601 form, as far as it is given: ``2021-03-13`` or ``2021-03``.
+    """
+
+    def written(match: re.Match[str]) -> str:
+        parts = match.groupdict()
+        name = parts.get("month")
+        month = int(parts.get("m") or 0) or _MONTHS[str(name).casefold()[:3]]
+        day = f"-{int(parts['day']):02}" if parts.get("day") else ""
+        return write(match[0], f"{parts['year']}-{month:02}{day}")
+
+    for pattern in _DATES[:-1]:
+        text = pattern.sub(written, text)
+    return text
+
+
 def _claimed(plain: str) -> Iterator[tuple[str, set[Decimal]]]:
     """Numbers that the text claims, each with its readings. A one claims nothing."""
     for match in _DIGITS.finditer(plain):
@@ -155,10 +175,10 @@ def _claimed(plain: str) -> Iterator[tuple[str, set[Decimal]]]:
 def _readings(digits: str) -> set[Decimal]:
     """What digits with points and commas may mean: 4,100 and 4.100 are a thousand to some, a fraction to others."""
     parts = re.split("[.,]", digits)
-    values = {Decimal(int("".join(parts)))} if all(len(part) == 3 for part in parts[1:]) else set[Decimal]()
+    values = {Decimal("".join(parts))} if all(len(part) == 3 for part in parts[1:]) else set[Decimal]()
     if len(parts) == 2:
-        values.add(Decimal(f"{int(parts[0])}.{''.join(str(int(c)) for c in parts[1])}"))
-    return values or {Decimal(int(part)) for part in parts}
+        values.add(Decimal(f"{parts[0]}.{parts[1]}"))
+    return values or set(map(Decimal, parts))
 
 
 def _in_words(words: Sequence[str]) -> Iterator[Decimal]:

@@ -3,6 +3,7 @@
 from .abilities import Abilities, Ability
 from .chat import ChatModel, ChatReply, ChatRequest, ToolCall
 from .client import LLM
+from .counting import TokenCount
 from .embeddings import Embedder, Embeddings
 from .ladder import Structured
 from .observing import CallReport, UsageObserver
@@ -19,6 +20,7 @@ __all__ = [
     "Embedder",
     "Embeddings",
     "Structured",
+    "TokenCount",
     "Tool",
     "ToolCall",
     "ToolResult",

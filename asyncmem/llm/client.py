@@ -15,6 +15,7 @@ from .abilities import SHARED, Abilities
 from .asking import ask
 from .chat import ChatModel, ChatReply, ChatRequest, ScriptError
 from .checking import check_positive, clean_turns
+from .counting import TokenCount, count_tokens
 from .embeddings import EmbedBatch, Embedder, Embeddings, EmbedReply, EmbedRequest
 from .failures import Failure
 from .flows import Context, Flow, Send
@@ -64,6 +65,7 @@ class LLM:
         observers: Sequence[UsageObserver] = (),
     ) -> None:
         self._model = to_model(model, settings)
+        self._named = isinstance(model, str)
         self._observers = tuple(observers)
         self.settings = settings
         self.abilities: Abilities = abilities or (SHARED if isinstance(model, str) else Abilities())
@@ -204,6 +206,13 @@ class LLM:
                 raise failed[0]
         vectors = np.array([row for part in parts for row in part.rows], np.float32)
         return Embeddings(vectors, tuple(cut for part in parts for cut in part.truncated), context.usage)
+
+    async def count_tokens(self, texts: Sequence[str]) -> TokenCount:
+        """How many tokens the texts have: by the model's own tokenizer where litellm brings it, else estimated.
+
+        No request is sent and nothing is downloaded. A model that is no string is estimated.
+        """
+        return await count_tokens(self.name if self._named else None, texts)
 
     async def rerank(self, query: str, texts: Sequence[str]) -> RankReply:
         """Places of the texts, the most relevant first, with their scores.

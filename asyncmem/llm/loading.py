@@ -50,7 +50,7 @@ def _load() -> ModuleType:
 
 def _import_quietly() -> ModuleType:
     before = {name: list(logging.getLogger(name).handlers) for name in _LOGGERS}
-    with _environment(_QUIET):
+    with environment(_QUIET):
         module = importlib.import_module("litellm")
         _load_beta_headers()
     module.suppress_debug_info = True  # type: ignore[attr-defined]  # it prints banners to stdout at every error
@@ -76,7 +76,7 @@ def _load_beta_headers() -> None:
 
 
 @contextmanager
-def _environment(values: dict[str, str]) -> Generator[None]:
+def environment(values: dict[str, str]) -> Generator[None]:
     """The environment with these variables, where the application did not set them itself."""
     added = [name for name in values if name not in os.environ]
     os.environ.update({name: values[name] for name in added})

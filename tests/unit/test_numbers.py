@@ -7,7 +7,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from asyncmem.numbers import Said, said_numbers, unsaid_number, without_dates
+from asyncmem.numbers import Said, replace_dates, said_numbers, unsaid_number, without_dates
 
 DAY = date(2026, 3, 2)
 
@@ -133,3 +133,17 @@ def test_any_text_is_answered(text: str, said: str) -> None:
     """Whatever the texts, an answer comes, and nothing is unsaid in what was said itself."""
     unsaid(text, said)
     assert all(number >= 0 for number in said_numbers(text))
+
+
+def test_digits_without_end_are_a_number() -> None:
+    """A row of digits that is too long for an int is read all the same."""
+    assert said_numbers("7" * 5000) == {Decimal("7" * 5000)}
+    assert unsaid_number("7" * 5000, Said(frozenset())) == "7" * 5000
+
+
+def test_dates_are_rewritten() -> None:
+    """Dates in any form get the words and the ISO form; a year alone and a clock stay."""
+    text = "On March 13, 2021 and 2021-03-13, in May 2019, 13.03.2021, 2021年3月; 1990 at 7:30"
+    assert replace_dates(text, lambda words, iso: f"<{iso}>") == (
+        "On <2021-03-13> and <2021-03-13>, in <2019-05>, <2021-03-13>, <2021-03>; 1990 at 7:30"
+    )

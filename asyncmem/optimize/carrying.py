@@ -1,0 +1,143 @@
+"""Whether a clause of a result says what a clause of a source says (pure)."""
+
+import itertools
+import re
+from collections.abc import Iterator, Sequence
+
+from .lexicon import DIRECTED
+from .phrases import Clause, View
+from .words import Token
+
+_IN_ORDER = 0.6
+"""Share of neighbouring characters that must still be neighbours, in scripts without spaces."""
+_BETWEEN = 2
+"""How far apart they may have moved."""
+
+_NO_SUBJECT = re.compile("[가-힣](?<![은는이가])$")
+"""A Korean word without the particle of a subject or a topic."""
+
+
+def carries(clause: Clause, claim: View) -> bool:
+    """Whether the clause says the whole claim: all of it, about the same, and not turned around.
+
+    What a clause leaves out because the clause before says it ("plays chess and tennis") is taken from there, if
+    the clause brings nothing else: "speaks German and learns French" doesn't say that anybody speaks French.
+    """
+    if _says(clause.alone, claim):
+        return True
+    shared = clause.shared
+    if shared is None or not _says(shared, claim):
+        return False
+    wanted = _keys(claim.needed)
+    return all(token.keys & wanted for token in shared.own_needed)
+
+
+def says_all(said: Sequence[Clause], claimed: Sequence[Clause]) -> bool:
+    """Whether each clause that is claimed is said by one of the others."""
+    return all(any(carries(clause, each.claim) for clause in said) for each in claimed)
+
+
+def unsaid(clause: Clause, claim: View) -> list[Token]:
+    """The claim's tokens that the clause has nowhere."""
+    there = clause.shared or clause.alone
+    return [t for t in claim.needed if not _has(there, t) and not _has(clause.alone, t)]
+
+
+def _says(view: View, claim: View) -> bool:
+    return (
+        view.marks == claim.marks
+        and all(_has(view, token) for token in claim.needed)
+        and all(len(_places(view, token)) >= times for token, times in claim.repeated)
+        and _same_subject(view, claim)
+        and all(_bound(view, number, noun) for number, noun in _counted(claim))
+        and all(_follows(view, one, other) for one, other in _directed(claim))
+        and _in_order(view, claim)
+    )
+
+
+def _keys(tokens: tuple[Token, ...]) -> set[str]:
+    return {key for token in tokens for key in (*token.keys, *token.also)}
+
+
+def _has(view: View, token: Token) -> bool:
+    return any(key in view.places for key in token.keys)
+
+
+def _places(view: View, token: Token) -> list[int]:
+    return [place for key in token.keys for place in view.places.get(key, ())]
+
+
+def _same_subject(view: View, claim: View) -> bool:
+    """Nothing that the claim doesn't name stands before it: that might be somebody else whom it is about."""
+    wanted = _keys(claim.needed)
+    for token in view.tokens:
+        if token.keys & wanted:
+            return True
+        if token.needed and token.kind != "number" and "own" not in token.keys and not _NO_SUBJECT.search(token.text):
+            return False
+    return True
+
+
+def _counted(claim: View) -> Iterator[tuple[Token, Token]]:
+    """Numbers with what they count: the next word, or the one before where none follows."""
+    tokens = [t for t in claim.tokens if t.needed]
+    for i, token in enumerate(tokens):
+        if token.kind == "number":
+            after = next((t for t in tokens[i + 1 : i + 2] if t.kind != "number"), None)
+            noun = after or (tokens[i - 1] if i else None)
+            if noun is not None:
+                yield token, noun
+
+
+def _bound(view: View, number: Token, noun: Token) -> bool:
+    """Whether the number stands with the word, and no other number between them."""
+    numbers = [i for i, t in enumerate(view.tokens) if t.kind == "number"]
+    nouns = _places(view, noun)
+    return any(
+        not any(min(at, there) < other < max(at, there) for other in numbers)
+        for at in _places(view, number)
+        for there in nouns
+    )
+
+
+def _directed(claim: View) -> Iterator[tuple[Token, Token]]:
+    """Words that say which way round it is with what they belong to, and names that follow one another."""
+    tokens = [t for t in claim.tokens if t.needed]
+    yield from ((a, b) for a, b in itertools.pairwise(tokens) if _is_directed(a))
+    names = [t for t in tokens if t.kind == "name"]
+    yield from itertools.pairwise(names)
+
+
+def _is_directed(token: Token) -> bool:
+    return token.text.casefold() in DIRECTED
+
+
+def _follows(view: View, one: Token, other: Token) -> bool:
+    """Whether the other stands after the one; directly after it where the one says which way round it is."""
+    later = _places(view, other)
+    if not _is_directed(one):
+        return any(place < there for place in _places(view, one) for there in later)
+    return any(_next_needed(view, place) in later for place in _places(view, one))
+
+
+def _next_needed(view: View, place: int) -> int:
+    return next((i for i in range(place + 1, len(view.tokens)) if view.tokens[i].needed), -1)
+
+
+def _in_order(view: View, claim: View) -> bool:
+    """Whether enough neighbouring characters are still neighbours."""
+    letters = [
+        t for t in claim.tokens if t.needed and t.kind == "word" and not t.text[0].isascii() and len(t.text) <= 2
+    ]
+    pairs = [(a, b) for a, b in itertools.pairwise(letters) if _is_wide(a) and _is_wide(b)]
+    near = sum(_are_near(view, a, b) for a, b in pairs)
+    return near >= _IN_ORDER * len(pairs)
+
+
+def _is_wide(token: Token) -> bool:
+    return token.text in token.keys and "\u3400" <= token.text[0] <= "\u9fff"
+
+
+def _are_near(view: View, one: Token, other: Token) -> bool:
+    later = _places(view, other)
+    return any(0 < there - place <= _BETWEEN for place in _places(view, one) for there in later)

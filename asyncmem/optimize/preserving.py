@@ -1,0 +1,207 @@
+"""Whether results still say all that their sources said (pure).
+
+Strict on purpose: a source that is wrongly called lost stays as a memory of its own, and nothing but room is lost.
+"""
+
+import itertools
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ..operations import fold
+from ..types import UserMemory
+from .carrying import carries, unsaid
+from .phrases import Clause, View, sentences
+from .words import FactKind, Token, plain
+
+QUOTED = re.compile(r"[\"“„«「『《]([^\"“”„«»「」『』《》\n]{1,200})[\"”“»」』》]")
+_ONE_UNIT = 3
+"""Sentences of a source that must stand in one result together; a longer source's may be spread."""
+_CANDIDATES = 100
+"""Clauses of the results that a claim is compared with; those that share its rarest word come first."""
+_YEAR = re.compile(r"1[89]\d\d|2[01]\d\d")
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """Something that a text says.
+
+    Attributes:
+        kind: what it is.
+        value: as it stands in the text; a date in ISO 8601.
+    """
+
+    kind: FactKind
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """What no result says any more.
+
+    Attributes:
+        memory_id: of which source.
+        facts: what is missing; where all of it is there but not together, everything the source says.
+    """
+
+    memory_id: str | None
+    facts: tuple[Fact, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PreservationReport:
+    """What was checked, and what came of it.
+
+    Attributes:
+        checked: how many facts of the sources were looked for, by kind.
+        missing: what the model left out.
+        asked_again: the model was asked once more, naming what was missing.
+        kept: ids of sources that stayed as memories of their own since it was still missing.
+    """
+
+    checked: Mapping[FactKind, int] = field(default_factory=dict[FactKind, int])
+    missing: tuple[Lost, ...] = ()
+    asked_again: bool = False
+    kept: tuple[str, ...] = ()
+
+
+def facts_of(text: str) -> list[Fact]:
+    """What the text says, in order, each once: numbers, dates, names, quotations, negations, units, other words."""
+    found = [Fact("quoted", quoted) for quoted in QUOTED.findall(text)]
+    for sentence in sentences(text):
+        for clause in sentence:
+            found += _facts(t for t in clause.alone.tokens if t.needed or t.kind == "negation")
+            if clause.alone.marks.negations and not any(fact.kind == "negation" for fact in found):
+                found.append(Fact("negation", clause.text))
+    return list(dict.fromkeys(found))
+
+
+def counted_facts(memories: Iterable[UserMemory]) -> dict[FactKind, int]:
+    """How many facts the memories have, by kind."""
+    counts: dict[FactKind, int] = {}
+    for memory in memories:
+        for fact in facts_of(memory.memory):
+            counts[fact.kind] = counts.get(fact.kind, 0) + 1
+    return counts
+
+
+def lost(sources: Sequence[UserMemory], results: Sequence[UserMemory]) -> list[Lost]:
+    """The sources that no result says any more, with what is missing of each.
+
+    A source is preserved when one result carries all of its clauses, each in a clause of its own: the same words
+    (their endings and a few verbs apart), numbers with what they count, names in their order, and as often negated.
+    Of a source of more than three sentences each may stand in another result.
+
+    It takes time in proportion to what there is to read, not to its square. It blocks: use a worker thread.
+
+    Args:
+        sources: what was there.
+        results: what is there instead, unchanged sources included.
+    """
+    return [found for found in preserved(sources, results) if found is not None]
+
+
+def preserved(sources: Sequence[UserMemory], results: Sequence[UserMemory]) -> list[Lost | None]:
+    """The same, one a source, in order: ``None`` where nothing is lost."""
+    known = {fold(result.memory) for result in results}
+    changed = [source for source in sources if fold(source.memory) not in known]
+    index = _Index(results) if changed else None
+    return [None if index is None or fold(s.memory) in known else index.missing(s) for s in sources]
+
+
+def _facts(tokens: Iterable[Token]) -> list[Fact]:
+    return [Fact(_kind(token), token.text) for token in tokens]
+
+
+def _kind(token: Token) -> FactKind:
+    if token.kind == "number" and _YEAR.fullmatch(token.text):
+        return "date"
+    return token.kind
+
+
+class _Index:
+    """The clauses of the results, by their words."""
+
+    def __init__(self, results: Sequence[UserMemory]) -> None:
+        self.texts = [fold(plain(result.memory)) for result in results]
+        self.same = set(self.texts)
+        self.whole = "\n".join(self.texts)
+        self.clauses: list[tuple[int, Clause]] = []
+        self.holding: dict[str, list[int]] = {}
+        self.saying: dict[str, set[int]] = {}
+        for i, result in enumerate(results):
+            for clause in (clause for sentence in sentences(result.memory) for clause in sentence):
+                self._add(i, clause)
+
+    def _add(self, result: int, clause: Clause) -> None:
+        place = len(self.clauses)
+        self.clauses.append((result, clause))
+        self.saying.setdefault(_print(clause.claim), set()).add(result)
+        for key in (clause.shared or clause.alone).places.keys() | clause.alone.places.keys():
+            self.holding.setdefault(key, []).append(place)
+
+    def missing(self, source: UserMemory) -> Lost | None:
+        """What no result says of the source."""
+        if fold(plain(source.memory)) in self.same:
+            return None
+        parts = sentences(source.memory)
+        if not parts:
+            return None if fold(source.memory) in self.whole else Lost(source.memory_id, (Fact("word", source.memory),))
+        together = [[c for part in parts for c in part]] if len(parts) <= _ONE_UNIT else [list(part) for part in parts]
+        facts = [fact for clauses in together for fact in self._unsaid(clauses)]
+        facts += self._unquoted(source.memory)
+        return Lost(source.memory_id, tuple(dict.fromkeys(facts))) if facts else None
+
+    def _unquoted(self, text: str) -> list[Fact]:
+        quoted = (words for words in QUOTED.findall(text) if fold(plain(words)) not in self.whole)
+        return [Fact("quoted", words) for words in quoted]
+
+    def _unsaid(self, clauses: Sequence[Clause]) -> list[Fact]:
+        """The facts of clauses that must stand in one result."""
+        where: set[int] | None = None
+        missing: list[Fact] = []
+        for clause in clauses:
+            there = self._where(clause.claim)
+            if there:
+                where = there if where is None else where & there
+            else:
+                missing += self._absent(clause.claim)
+        if missing or where:
+            return missing
+        return _facts(token for clause in clauses for token in clause.claim.needed)
+
+    def _where(self, claim: View) -> set[int]:
+        """The results that say the claim."""
+        found = set(self.saying.get(_print(claim), ()))
+        if not found:
+            found |= {result for result, clause in self._candidates(claim) if carries(clause, claim)}
+        return found
+
+    def _candidates(self, claim: View) -> list[tuple[int, Clause]]:
+        """Clauses that have the claim's rarest word; without any there can be none."""
+        rarest = min((self._holding(token) for token in claim.needed), key=_size)
+        places = itertools.islice(itertools.chain.from_iterable(rarest), _CANDIDATES)
+        return [self.clauses[place] for place in places]
+
+    def _holding(self, token: Token) -> list[list[int]]:
+        return [self.holding[key] for key in token.keys if key in self.holding]
+
+    def _absent(self, claim: View) -> list[Fact]:
+        """What the nearest clause doesn't have; all of it where every word is there, but not together."""
+        held = [places for token in claim.needed if (places := self._holding(token))]
+        rarest = min(held, key=_size) if held else list[list[int]]()
+        near = itertools.islice(itertools.chain.from_iterable(rarest), _CANDIDATES)
+        lacking = [unsaid(self.clauses[place][1], claim) for place in near]
+        best = min(lacking, key=len, default=()) or list(claim.needed)
+        is_turned = len(best) == len(claim.needed) and claim.marks.negations
+        return _facts(best) + ([Fact("negation", "not")] if is_turned else [])
+
+
+def _size(postings: list[list[int]]) -> int:
+    return sum(map(len, postings))
+
+
+def _print(view: View) -> str:
+    """Equal for claims that say the same in the same words."""
+    keys = " ".join("|".join(sorted(token.keys)) for token in view.tokens)
+    return f"{keys}\x1f{view.marks.negations}{view.marks.averse}{view.marks.uncertain}"

@@ -1,0 +1,1 @@
+"""The optimization room: pure of storage."""
