@@ -9,8 +9,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .errors import (
         AsyncMemError,
+        BacklogFullError,
+        CaptureAbandonedError,
         ConfigurationError,
         ContextTooLongError,
+        DrainTimeoutError,
         EmbeddedServerError,
         EmbeddedUnavailableError,
         EventLoopError,
@@ -47,6 +50,7 @@ if TYPE_CHECKING:
         StoreUnavailableError,
         StoreWriteError,
         StructuredOutputError,
+        TicketExpiredError,
         ToolsRefusedError,
         UnknownRetrievalMethodError,
     )
@@ -57,16 +61,19 @@ if TYPE_CHECKING:
     from .runs import OptimizationRun, OptimizationUndo
     from .search import Retriever, SearchRequest, Sources
     from .settings import LLMSettings, Settings
+    from .tickets import CaptureTicket
     from .types import (
         CaptureResult,
         Change,
         ErasureReceipt,
         MemorySearchResult,
         Message,
+        QueueStatus,
         Scope,
         Skipped,
         Usage,
         UserMemory,
+        WorkerReport,
     )
 
 _HOMES = {
@@ -77,16 +84,19 @@ _HOMES = {
     "runs": ("OptimizationRun", "OptimizationUndo"),
     "search": ("Retriever", "SearchRequest", "Sources"),
     "settings": ("LLMSettings", "Settings"),
+    "tickets": ("CaptureTicket",),
     "types": (
         "CaptureResult",
         "Change",
         "ErasureReceipt",
         "MemorySearchResult",
         "Message",
+        "QueueStatus",
         "Scope",
         "Skipped",
         "Usage",
         "UserMemory",
+        "WorkerReport",
     ),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
@@ -94,13 +104,17 @@ _HOME = {name: home for home, names in _HOMES.items() for name in names}
 __all__ = [
     "LLM",
     "AsyncMemError",
+    "BacklogFullError",
+    "CaptureAbandonedError",
     "CaptureResult",
+    "CaptureTicket",
     "Change",
     "ChatModel",
     "ChatReply",
     "ChatRequest",
     "ConfigurationError",
     "ContextTooLongError",
+    "DrainTimeoutError",
     "EmbeddedServerError",
     "EmbeddedUnavailableError",
     "Embedder",
@@ -139,6 +153,7 @@ __all__ = [
     "OptimizationRun",
     "OptimizationUndo",
     "PartialWriteError",
+    "QueueStatus",
     "Range",
     "Retriever",
     "RevisionConflictError",
@@ -155,11 +170,13 @@ __all__ = [
     "StoreWriteError",
     "Structured",
     "StructuredOutputError",
+    "TicketExpiredError",
     "ToolCall",
     "ToolsRefusedError",
     "UnknownRetrievalMethodError",
     "Usage",
     "UserMemory",
+    "WorkerReport",
 ]
 
 

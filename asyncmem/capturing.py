@@ -3,10 +3,12 @@
 import asyncio
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import timedelta
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
+
+import anyio.to_thread
 
 from .capture import CaptureOptions, Decision, decide
 from .filters import NO_FILTERS
@@ -14,6 +16,7 @@ from .fingerprints import conversation_prints, key_print
 from .llm import LLM
 from .messages import Turn
 from .operations import Add, Update
+from .packing import Talk, fold
 from .preview import preview
 from .search import SearchEngine
 from .search.methods import MAX_QUERY
@@ -38,6 +41,21 @@ class _Job:
     known: int
     prints: Sequence[bytes]
     erasures: int
+    guards: Sequence[bytes] = ()
+    said: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """What came of scheduled captures.
+
+    Attributes:
+        count: how many of them were carried out, from the first on.
+        result: what came of these.
+    """
+
+    count: int
+    result: CaptureResult
 
 
 class Capturer:
@@ -70,19 +88,55 @@ class Capturer:
             named = [] if key is None else [key_print(scope, key)]
             known = await store.captures.known(scope.user_id, [*prints, *named]) if prints or named else set[bytes]()
             if known.intersection(named or prints[-1:]):
-                skipped = [Skipped("capture", REPEATED)]
-                return CaptureResult(skipped=skipped, repeated=True, duration=_since(began))
+                return _repeated(began)
             first = max((i for i, p in enumerate(prints[:-1], 1) if p in known), default=0)
             job = _Job(store, turns, scope, task, first, [*prints[first:], *named], erasures)
             decision, applied = await self._decided(job)
         return _result(decision, applied, began)
+
+    async def carry_out(self, store: "MemoryStore", talks: Sequence[Talk], erasures: int) -> Carried:
+        """Capture scheduled conversations of one user, as many of them as fold into one; each of them once, for ever.
+
+        Args:
+            store: where the memories are.
+            talks: in order; not empty.
+            erasures: what ``Captures.begun`` said before the conversations were taken from the queue.
+        """
+        began, first = time.monotonic(), talks[0]
+        async with self._users.setdefault(first.scope.user_id, asyncio.Lock()):
+            await store.applier.recover(first.scope.user_id)
+            if (earlier := await self.carried_out(store, first)) is not None:
+                return Carried(1, earlier)
+            prints = {p for talk in talks for p in (*talk.prints, talk.mark)}
+            known = await store.captures.known(first.scope.user_id, sorted(prints))
+            if first.mark in known:
+                return Carried(1, _repeated(began))
+            folded = await anyio.to_thread.run_sync(fold, talks, known)
+            guards = [talk.guard for talk in talks[: folded.count]]
+            job = _Job(
+                *(store, folded.turns, first.scope, False, folded.known, folded.prints, erasures),
+                guards=guards,
+                said=first.said,
+            )
+            decision, applied = await self._decided(job)
+            if applied.repeated:  # by somebody who had taken them before, and was thought to be gone
+                return Carried(1, await self.carried_out(store, first) or _repeated(began))
+        return Carried(folded.count, _result(decision, applied, began))
+
+    async def carried_out(self, store: "MemoryStore", talk: Talk) -> CaptureResult | None:
+        """What came of a scheduled conversation that was captured already; ``None`` if it was not."""
+        began = time.monotonic()
+        notes = await store.captures.applied(talk.scope.user_id, talk.guard)
+        if notes is None:
+            return None
+        return replace(_repeated(began), changes=await store.jobs.retold(talk.scope.user_id, notes))
 
     async def _decided(self, job: "_Job") -> tuple[Decision, Applied]:
         """Decide and apply; once more on what is there when a memory came to say something else meanwhile."""
         spent = Usage()
         for strict in (True, False):  # pragma: no branch  the second is never stale
             existing = await self._existing(job.store, job.scope.user_id, job.turns[job.known :])
-            now = self._settings.clock()
+            now = job.said or self._settings.clock()
             decision = await decide(
                 self._llm, job.turns, existing, self._options, now=now, task=job.task, known=job.known
             )
@@ -96,6 +150,7 @@ class Capturer:
                 seen=seen,
                 words=decision.words,
                 prints=job.prints,
+                guards=job.guards,
                 erasures=job.erasures,
                 strict=strict,
                 vectors=await self._search.vectors(_texts(decision)),
@@ -123,6 +178,10 @@ class Capturer:
         decision = await decide(self._llm, turns, existing, self._options, now=now)
         changes = preview(decision.operations, existing, scope, now)
         return _result(decision, Applied(changes), began)
+
+
+def _repeated(began: float) -> CaptureResult:
+    return CaptureResult(skipped=[Skipped("capture", REPEATED)], repeated=True, duration=_since(began))
 
 
 def _texts(decision: Decision) -> list[str]:

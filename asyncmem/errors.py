@@ -14,9 +14,13 @@
     ├── MemoryNotFoundError               this user has no memory of that id
     ├── MemoryConflictError               the id, or the text, is taken
     ├── RevisionConflictError             the memory changed since it was read
+    ├── BacklogFullError                  too many captures wait already; nothing was scheduled
+    ├── TicketExpiredError                nothing is kept of a scheduled capture any more
+    ├── CaptureAbandonedError             the workers that took a scheduled capture ended before it was done
     ├── StoreError                        MongoDB; has .retryable, .code
     │   ├── StoreUnavailableError         no server answers, or it went away; retryable
     │   ├── StoreTimeoutError             it took too long; retryable
+    │   │   └── DrainTimeoutError         the queue did not get empty in time; has .left
     │   ├── StoreAuthenticationError      wrong user or password
     │   ├── StorePermissionError          the user may not do this
     │   ├── StoreWriteError               the server refused the write
@@ -106,6 +110,18 @@ class RevisionConflictError(AsyncMemError):
     """The memory changed since it was read."""
 
 
+class BacklogFullError(AsyncMemError):
+    """Too many captures wait already. Nothing was scheduled; schedule it again later."""
+
+
+class TicketExpiredError(AsyncMemError):
+    """Nothing is kept of a scheduled capture any more: what came of it expired, or the user was erased."""
+
+
+class CaptureAbandonedError(AsyncMemError):
+    """Each worker that took a scheduled capture ended before it was done, as often as it is tried."""
+
+
 class StoreError(AsyncMemError):
     """MongoDB could not do what was asked.
 
@@ -126,6 +142,18 @@ class StoreUnavailableError(StoreError):
 
 class StoreTimeoutError(StoreError):
     """The server took too long."""
+
+
+class DrainTimeoutError(StoreTimeoutError):
+    """Scheduled captures were left when the time was over. They stay in the queue.
+
+    Attributes:
+        left: how many.
+    """
+
+    def __init__(self, message: str, *, left: int = 0) -> None:
+        super().__init__(message, retryable=True)
+        self.left = left
 
 
 class StoreAuthenticationError(StoreError):

@@ -32,6 +32,11 @@ def key_print(scope: Scope, key: str) -> bytes:
     return _digest(16, "key", scope.user_id, key)
 
 
+def job_print(user_id: str, job_id: str, tries: int) -> bytes:
+    """The fingerprint of a scheduled capture; a dead letter that is tried anew has another one."""
+    return _digest(16, "job", user_id, job_id, str(tries))
+
+
 def user_print(user_id: str) -> str:
     """Stands for a user where no id may be kept."""
     return _digest(16, user_id).hex()

@@ -19,6 +19,7 @@ from .llm.embedder import to_embedder
 from .llm.provider import Completion, Router
 from .messages import Turn, read_messages
 from .retrieval import RetrievalVerbs
+from .scheduling import SchedulingVerbs
 from .search import SearchEngine
 from .settings import LLMSettings, Settings
 from .store.opening import Opening
@@ -35,7 +36,7 @@ from .types import (
 DEFAULT_MODEL = "openai/gpt-4o"
 
 
-class MemoryManager(RetrievalVerbs):
+class MemoryManager(RetrievalVerbs, SchedulingVerbs):
     """What an application knows about each of its users.
 
     Opened by ``async with`` or by the first call; closed by ``aclose()``. It belongs to the event loop that opened
@@ -125,7 +126,11 @@ class MemoryManager(RetrievalVerbs):
             raise
 
     async def aclose(self) -> None:
-        """Let go of the database. A client that was handed in stays open. Closing twice does nothing."""
+        """Let go of the database. A client that was handed in stays open. Closing twice does nothing.
+
+        Scheduled captures that are under way end within ``Settings(close_timeout=...)``; the rest stays in the queue.
+        """
+        await self._close_background()
         await self._tasks.aclose(self._settings.close_timeout)
         await self._opening.aclose()
 

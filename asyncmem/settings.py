@@ -48,6 +48,15 @@ class Settings(_Frozen):
         open_timeout: how long opening waits for a server.
         close_timeout: how long closing waits for calls under way; those that take longer get a ``StoreTimeoutError``.
         concurrency: database calls of one manager at once; more wait in line.
+        workers: carry out scheduled captures in this process. Without, ``asyncmem worker`` or ``run_worker`` does.
+        worker_concurrency: captures that one manager's workers carry out at once, each of another user.
+        debounce: how long a scheduled conversation waits for the user's next one, to be folded into one capture.
+        backlog: scheduled captures that may wait in all. It is counted now and then, so it may be exceeded a little.
+        backlog_per_user: scheduled captures of one user that may wait, dead letters included.
+        lease: how long a worker that is not heard of keeps a user's captures from others.
+        job_attempts: how often a capture is tried before it is set aside as a dead letter.
+        job_backoff: the pause after the first failed attempt; it doubles with each, up to a quarter of an hour.
+        result_memory: how long what came of a scheduled capture is kept for ``CaptureTicket.wait``.
         create_indexes: make our indexes when opening. Switch it off where a database user may not.
         search_cache: bytes that search may keep in memory: words, times and vectors of the users searched last.
         context_similarity: the cosine from which a memory counts as relevant to ``build_context(query=...)``. It
@@ -65,6 +74,15 @@ class Settings(_Frozen):
     open_timeout: timedelta = Field(default=timedelta(seconds=10), gt=timedelta(0))
     close_timeout: timedelta = Field(default=timedelta(seconds=30), ge=timedelta(0))
     concurrency: int = Field(default=32, ge=1, le=1000)
+    workers: bool = True
+    worker_concurrency: int = Field(default=8, ge=1, le=1000)
+    debounce: timedelta = Field(default=timedelta(seconds=1), ge=timedelta(0), le=timedelta(hours=1))
+    backlog: int = Field(default=100_000, ge=1)
+    backlog_per_user: int = Field(default=1_000, ge=1, le=10_000)
+    lease: timedelta = Field(default=timedelta(seconds=30), ge=timedelta(milliseconds=100), le=timedelta(hours=1))
+    job_attempts: int = Field(default=8, ge=1, le=100)
+    job_backoff: timedelta = Field(default=timedelta(seconds=2), ge=timedelta(0), le=timedelta(hours=1))
+    result_memory: timedelta = Field(default=timedelta(hours=1), ge=timedelta(0), le=timedelta(days=30))
     create_indexes: bool = True
     search_cache: int = Field(default=256 * 2**20, ge=0)
     context_similarity: float = Field(default=0.25, ge=-1, le=1)

@@ -146,8 +146,8 @@ class ErasureReceipt:
 
     Attributes:
         user_id: whose data it was.
-        counts: rows that were removed, by kind: ``"memories"``, ``"archive"``, ``"captures"``,
-            ``"optimizations"``.
+        counts: what was removed, by kind: ``"memories"``, ``"archive"``, ``"captures"``,
+            ``"optimizations"``, ``"jobs"``.
         at: when.
     """
 
@@ -159,3 +159,38 @@ class ErasureReceipt:
     def total(self) -> int:
         """Rows that were removed in all."""
         return sum(self.counts.values())
+
+
+@dataclass(frozen=True, slots=True)
+class QueueStatus:
+    """What the queue of scheduled captures looks like, over all processes.
+
+    Attributes:
+        depth: captures that wait for a worker.
+        oldest: how long the oldest capture that is not done has been in the queue, by the server's clock; ``None``
+            when there is none.
+        in_flight: captures that a worker has taken.
+        dead: captures that were set aside as dead letters.
+    """
+
+    depth: int = 0
+    oldest: timedelta | None = None
+    in_flight: int = 0
+    dead: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerReport:
+    """What the workers of one manager did.
+
+    Attributes:
+        done: scheduled captures that are done.
+        failed: attempts that failed and are made again.
+        dead: captures that were set aside as dead letters.
+        handed_back: captures that closing interrupted; others take them at once.
+    """
+
+    done: int = 0
+    failed: int = 0
+    dead: int = 0
+    handed_back: int = 0

@@ -107,8 +107,10 @@ class Applier:
 
     def _record(self, batch: Batch) -> Row:
         """A row by which this capture is known later. Its name is its last fingerprint, so there is one of each."""
-        name = batch.prints[-1].hex() if batch.prints else uuid4().hex
-        return self._captures.record(batch.scope.user_id, name, batch.prints)
+        # of scheduled ones its first: whoever takes the same lane, in whatever company, begins with the same one
+        names = [*batch.guards[:1], *batch.prints[-1:]]
+        name = names[0].hex() if names else uuid4().hex
+        return self._captures.record(batch.scope.user_id, name, batch.prints, batch.guards)
 
     # --------------------------------------------------------------------------------------- with transactions
 
@@ -146,6 +148,8 @@ class Applier:
             if not await self._captures.insert(record, session):
                 raise _RepeatedError
             applied = await _take_all(replace(taker, session=session), steps)
+            if batch.guards and applied.changes:
+                await self._captures.note(record, applied.changes, session)
             maybe[:] = [applied]
         return applied
 
@@ -174,7 +178,7 @@ class Applier:
     async def _carry_out(self, batch: Batch, steps: list[tuple[Step, Grounded]], taker: Taker, journal: Row) -> Applied:
         applied = await _take_all(taker, steps)
         if steps:
-            await self._captures.finish(journal)
+            await self._captures.finish(journal, applied.changes)
         if await self._captures.begun(batch.scope.user_id) > batch.erasures:
             await self._undo(batch.scope.user_id, steps)
             raise _ErasedError
@@ -209,9 +213,8 @@ class Applier:
         for journal in journals:
             steps, at, cause = unpack(journal["work"])
             taker = Taker(self._core, self._archive, self._captures, journal["user_id"], at, cause, again=True)
-            for step in steps:
-                await taker.take(step)
-            await self._captures.finish(journal)
+            taken = [await taker.take(step) for step in steps]
+            await self._captures.finish(journal, [change for change in taken if isinstance(change, Change)])
         return swaps + len(journals)
 
 

@@ -22,6 +22,7 @@ class Batch:
         cause: what the changes record as their cause.
         words: what was said, recorded as ``input`` where an operation brings no evidence of its own.
         prints: fingerprints by which the capture is known later; none remembers nothing.
+        guards: fingerprints of the scheduled captures that are carried out: each is applied once, whatever happens.
         erasures: what ``Captures.begun`` said when the capture began.
         vectors: those of the operations' texts, as far as they are known.
         strict: memories that say something else by now leave everything undone, to be decided anew.
@@ -33,6 +34,7 @@ class Batch:
     cause: str = "capture"
     words: str | None = None
     prints: Sequence[bytes] = ()
+    guards: Sequence[bytes] = ()
     erasures: int = 0
     vectors: "Vectors" = field(default_factory=dict[str, Any], repr=False)
     strict: bool = False

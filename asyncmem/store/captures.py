@@ -16,12 +16,15 @@ from pymongo.errors import DuplicateKeyError
 
 from ..errors import StoreTimeoutError
 from ..fingerprints import sentence_prints, user_print
+from ..types import Change
 from .core import ATTEMPTS, Core, Session, pages
 from .documents import Row
-from .rows import aware
+from .rows import aware, to_note
 
 _MARKED = timedelta(hours=1)
 """How long a ledger tells of an erasure: longer than any capture under way takes."""
+_GUARDED = timedelta(days=30)
+"""How long it is known that a scheduled capture was applied: longer than a worker's crash goes unnoticed."""
 
 
 class Captures:
@@ -44,22 +47,42 @@ class Captures:
             "user_id": user_id,
             "prints": {"$in": list(prints)},
             "expire_at": {"$not": {"$lte": self._core.now()}},
+            "until": {"$not": {"$lte": self._core.now()}},
         }
         async with self._core.calling():
             cursor = self._rows.find(query, {"prints": 1})
             return {bytes(p) async for page in pages(cursor) for row in page for p in row["prints"]}
 
-    def record(self, user_id: str, capture_id: str, prints: Sequence[bytes]) -> Row:
-        """A row that tells of a capture."""
+    async def applied(self, user_id: str, guard: bytes) -> list[Row] | None:
+        """The changes of the capture that carried out a scheduled one, as ``note`` keeps them; ``None`` for none."""
+        async with self._core.calling():
+            row = await self._rows.find_one({"user_id": user_id, "prints": guard}, {"changes": 1})
+        return None if row is None else row.get("changes", [])
+
+    async def close(self, user_id: str, guard: bytes) -> bool:
+        """See to it that nobody applies a scheduled capture any more; whether nobody has."""
+        record = self.record(user_id, guard.hex(), (), [guard])
+        async with self._core.calling():
+            return await self.insert(record)
+
+    def record(self, user_id: str, capture_id: str, prints: Sequence[bytes], guards: Sequence[bytes] = ()) -> Row:
+        """A row that tells of a capture. With ``guards`` it is kept longer than it is remembered."""
         now = self._core.now()
-        return {
+        until = now + self._core.settings.capture_memory
+        row: Row = {
             "_id": _id(user_id, "capture", capture_id),
             "user_id": user_id,
             "kind": "capture",
-            "prints": list(prints),
+            "prints": [*prints, *guards],
             "at": now,
-            "expire_at": now + self._core.settings.capture_memory,
+            "expire_at": until,
         }
+        return row | {"until": until, "expire_at": max(until, now + _GUARDED)} if guards else row
+
+    async def note(self, record: Row, changes: Sequence[Change], session: Session) -> None:
+        """Keep which changes a scheduled capture made, for its ticket."""
+        query = {"_id": record["_id"], "user_id": record["user_id"]}
+        await self._rows.update_one(query, {"$set": {"changes": [to_note(c) for c in changes]}}, session=session)
 
     def journal(self, record: Row, work: bytes) -> Row:
         """The record as a journal of work that is not done: it doesn't expire before it is."""
@@ -87,13 +110,16 @@ class Captures:
             return False
         return True
 
-    async def finish(self, journal: Row) -> None:
+    async def finish(self, journal: Row, changes: Sequence[Change] = ()) -> None:
         """The work of a journal is done: it is a record now, or nothing when it has no fingerprints."""
         query = {"_id": journal["_id"], "user_id": journal["user_id"]}
-        expire_at = (aware(journal["at"]) or self._core.now()) + self._core.settings.capture_memory
+        at, until = aware(journal["at"]) or self._core.now(), aware(journal.get("until"))
+        expire_at = max(until, at + _GUARDED) if until else at + self._core.settings.capture_memory
         async with self._core.calling():
             if journal.get("prints"):
-                done = {"$unset": {"pending": "", "work": ""}, "$set": {"expire_at": expire_at}}
+                done: Row = {"$unset": {"pending": "", "work": ""}, "$set": {"expire_at": expire_at}}
+                if until and changes:
+                    done["$set"]["changes"] = [to_note(change) for change in changes]
                 await self._rows.update_one(query, done)
             else:
                 await self._rows.delete_one(query)

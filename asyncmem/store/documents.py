@@ -76,7 +76,8 @@ class StoredArchive(BaseModel):
 class StoredCapture(BaseModel):
     """Fields of a row about captures: see ``captures.py`` for the kinds.
 
-    ``pending`` and ``work`` are there while a journal's work is not done.
+    ``pending`` and ``work`` are there while a journal's work is not done. ``until`` and ``changes`` are those of
+    scheduled captures: how long the messages count as captured, and what became of them.
     """
 
     user_id: str
@@ -88,6 +89,22 @@ class StoredCapture(BaseModel):
     work: bytes | None = None
     captures: int | None = None
     erasures: int | None = None
+    until: datetime | None = None
+    changes: list[Row] | None = None
+
+
+class StoredLane(BaseModel):
+    """Fields of a user's lane in the queue: see ``lanes.py``."""
+
+    user_id: str
+    jobs: list[Row] = Field(default_factory=list[Row])
+    dead: list[Row] = Field(default_factory=list[Row])
+    results: list[Row] = Field(default_factory=list[Row])
+    waiting: int = 0
+    due: datetime | None = None
+    since: datetime | None = None
+    dead_count: int | None = None
+    expire_at: datetime | None = None
 
 
 class StoredOptimization(BaseModel):
@@ -145,6 +162,17 @@ OPTIMIZATION_INDEXES = [
     IndexModel([("expire_at", ASCENDING)], name="retention", expireAfterSeconds=0, sparse=True),
 ]
 
+LANE_INDEXES = [
+    IndexModel([("due", ASCENDING)], name="due", sparse=True),
+    IndexModel(
+        [("since", ASCENDING), ("waiting", ASCENDING), ("taken", ASCENDING), ("due", ASCENDING)],
+        name="waiting",
+        partialFilterExpression={"since": {"$exists": True}},
+    ),
+    IndexModel([("dead_count", ASCENDING)], name="dead", sparse=True),
+    IndexModel([("expire_at", ASCENDING)], name="kept", expireAfterSeconds=0, sparse=True),
+]
+
 
 @dataclass(frozen=True, slots=True)
 class Collections:
@@ -154,6 +182,7 @@ class Collections:
     archive: Collection
     captures: Collection
     optimizations: Collection
+    jobs: Collection
 
 
 async def bind(database: Database, prefix: str, *, create_indexes: bool) -> Collections:
@@ -163,6 +192,7 @@ async def bind(database: Database, prefix: str, *, create_indexes: bool) -> Coll
         _document(StoredArchive, f"{prefix}archive", ARCHIVE_INDEXES),
         _document(StoredCapture, f"{prefix}captures", CAPTURE_INDEXES),
         _document(StoredOptimization, f"{prefix}optimizations", OPTIMIZATION_INDEXES),
+        _document(StoredLane, f"{prefix}jobs", LANE_INDEXES),
     ]
     await init_beanie(database=database, document_models=models, skip_indexes=not create_indexes)
     return Collections(*map(_collection, models))

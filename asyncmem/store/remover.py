@@ -8,6 +8,7 @@ from .archive import Archive
 from .captures import Captures
 from .core import ATTEMPTS, PAGE, Core, pages
 from .documents import Row
+from .jobs import Jobs
 from .reader import Reader
 from .rows import to_memory
 from .writer import contended, stale
@@ -16,7 +17,8 @@ from .writer import contended, stale
 class Remover:
     """Removes one database's memories."""
 
-    def __init__(self, core: Core, reader: Reader, archive: Archive, captures: Captures) -> None:
+    def __init__(self, core: Core, reader: Reader, archive: Archive, captures: Captures, jobs: Jobs) -> None:
+        self._jobs = jobs
         self._captures = captures
         self._core = core
         self._memories = core.collections.memories
@@ -83,6 +85,8 @@ class Remover:
 
     async def erase(self, user_id: str) -> ErasureReceipt:
         """Delete every trace of a user; what there was. Calls under way leave none either."""
+        # before the announcement: a worker asks how often it was announced, and then takes a job
+        jobs = await self._jobs.erase(user_id)
         await self._archive.announce(user_id)
         await self._captures.announce(user_id)
         captures = await self._captures.erase(user_id)  # first, so that nobody finishes a journal of theirs
@@ -97,6 +101,7 @@ class Remover:
             "archive": archived,
             "captures": captures,
             "optimizations": optimizations,
+            "jobs": jobs,
         }
         return ErasureReceipt(user_id, counts, self._core.now())
 

@@ -3,6 +3,7 @@
 import secrets
 import time
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -166,3 +167,20 @@ def changes_of(row: Mapping[str, Any], timeline: Iterable[Row]) -> Iterator[Chan
         at = aware(entry.get("at")) or (after and after.updated_at) or datetime.fromtimestamp(0, UTC)
         yield Change(kind, str(row["_id"]), before, after, str(entry.get("cause", "unknown")), at)
         before = after
+
+
+def to_note(change: Change) -> Row:
+    """What is kept of a change elsewhere than in its memory: everything but text."""
+    of = change.after or change.before
+    note: Row = {"kind": change.kind, "id": change.memory_id, "cause": change.cause, "at": change.at}
+    return note | {"revision": of.revision if of else 0, "sources": list(change.sources)}
+
+
+def from_note(note: Mapping[str, Any], told: Iterable[Change]) -> Change:
+    """The change that a note is about, as far as the memory's history still tells of it."""
+    for change in told:
+        of = change.after or change.before
+        if change.kind == note["kind"] and of is not None and of.revision == note["revision"]:
+            return replace(change, sources=tuple(note["sources"]))
+    at = aware(note["at"]) or datetime.fromtimestamp(0, UTC)
+    return Change(note["kind"], note["id"], None, None, note["cause"], at, sources=tuple(note["sources"]))

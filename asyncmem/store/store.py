@@ -12,6 +12,7 @@ from .captures import Captures
 from .connect import Capabilities, Connection, connect
 from .core import Core, Gate
 from .documents import bind
+from .jobs import Jobs
 from .reader import Reader
 from .remover import Remover
 from .scanner import Scanner
@@ -34,6 +35,7 @@ class MemoryStore:
     swaps: Swaps
     scan: Scanner
     vectors: VectorShelf
+    jobs: Jobs
     capabilities: Capabilities
     _connection: Connection = field(repr=False)
     _core: Core = field(repr=False)
@@ -81,8 +83,9 @@ async def open_store(db: object, settings: Settings) -> MemoryStore:
 def _assembled(core: Core, connection: Connection) -> MemoryStore:
     archive, captures = Archive(core), Captures(core)
     reader = Reader(core, archive)
+    jobs = Jobs(core, reader)
     writer = Writer(core, reader, archive)
-    remover = Remover(core, reader, archive, captures)
+    remover = Remover(core, reader, archive, captures, jobs)
     transactions = connection.capabilities.transactions
     swaps = Swaps(core, archive, captures, transactions=transactions)
     applier = Applier(core, archive, captures, remover, swaps, transactions=transactions)
@@ -96,6 +99,7 @@ def _assembled(core: Core, connection: Connection) -> MemoryStore:
         swaps=swaps,
         scan=Scanner(core),
         vectors=VectorShelf(core),
+        jobs=jobs,
         capabilities=connection.capabilities,
         _connection=connection,
         _core=core,

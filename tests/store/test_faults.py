@@ -195,7 +195,7 @@ def rival(store: MemoryStore) -> tuple[Rival, Remover]:
     """A remover with a rival."""
     core = store.read._core
     archive = Rival(core)
-    return archive, Remover(core, store.read, archive, store.captures)
+    return archive, Remover(core, store.read, archive, store.captures, store.jobs)
 
 
 async def test_a_change_during_a_deletion_is_archived_too(store: MemoryStore, rival: tuple[Rival, Remover]) -> None:

@@ -1,0 +1,174 @@
+"""What one manager does in the background: it puts captures into the queue, and may carry them out itself."""
+
+import asyncio
+import time
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+from uuid import uuid4
+from weakref import WeakValueDictionary
+
+import anyio.to_thread
+
+from .capturing import Capturer
+from .errors import BacklogFullError, DrainTimeoutError
+from .fingerprints import key_print, user_print
+from .messages import Turn, read_messages
+from .packing import pack, prints_of
+from .settings import Settings
+from .tasks import Tasks
+from .tickets import CaptureTicket, Outcome, Outcomes
+from .types import CaptureResult, Message, QueueStatus, Scope, WorkerReport
+from .workers import Workers
+
+if TYPE_CHECKING:  # the store is opened, and PyMongo imported, only when a verb needs it
+    from .store.lanes import NewJob
+    from .store.store import MemoryStore
+
+_COUNTED = (1.0, 10.0)
+"""Seconds that a count of the whole queue is good for: when it is half full, and before."""
+_INLINE = 8_192
+"""Characters of a conversation that is read in the event loop; a longer one is read in a worker thread."""
+_PAUSES = (0.02, 0.5)
+"""Seconds between two looks at the queue while it is drained: at first, and at most."""
+
+
+class Background:
+    """The queue as one manager uses it."""
+
+    def __init__(self, store: "MemoryStore", capturer: Capturer, settings: Settings, tasks: Tasks) -> None:
+        self._store = store
+        self._settings = settings
+        self._outcomes = Outcomes()
+        self.workers = Workers(store, capturer, settings, tasks, self._outcomes)
+        self._writing: set[asyncio.Task[str]] = set()
+        self._users: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._counted = (0, float("-inf"))
+        self._added = 0
+        self._closing = False
+
+    async def schedule(self, turns: Sequence[Turn], scope: Scope, key: str | None, *, flush: bool) -> CaptureTicket:
+        """Put a conversation into the queue; its ticket. Cancelled midway, it is put there all the same.
+
+        Raises:
+            BacklogFullError: too many wait already.
+        """
+        make = partial(self._job, turns, scope, key)
+        job = await anyio.to_thread.run_sync(make) if is_long(turns) else make()
+        await self._check_backlog()
+        writing = asyncio.get_running_loop().create_task(self._enqueue(scope.user_id, job, flush=flush))
+        self._writing.add(writing)
+        writing.add_done_callback(self._written)
+        return self.ticket(await asyncio.shield(writing), scope.user_id)
+
+    async def _enqueue(self, user_id: str, job: "NewJob", *, flush: bool) -> str:
+        async with self._users.setdefault(user_id, asyncio.Lock()):  # in the order of the calls
+            return await self._store.jobs.enqueue(user_id, job, flush=flush)
+
+    def _job(self, turns: Sequence[Turn], scope: Scope, key: str | None) -> "NewJob":
+        from .store.lanes import NewJob  # it knows BSON, which nothing needs before the store is opened
+
+        named = None if key is None else key_print(scope, key)
+        mark = named or prints_of(scope, turns)[-1]
+        said = self._settings.clock()
+        return NewJob(uuid4().hex, mark, pack(turns), said, scope.agent_id, scope.team_id, named)
+
+    def _written(self, task: "asyncio.Task[str]") -> None:
+        self._writing.discard(task)
+        if not task.cancelled() and task.exception() is None:
+            self._added += 1
+            if self._settings.workers and not self._closing:
+                self.workers.start()
+            self.workers.wake()
+
+    async def _check_backlog(self) -> None:
+        """Refuse what would be too much, by a count that is renewed now and then."""
+        most, (count, at) = self._settings.backlog, self._counted
+        estimate = count + self._added
+        patience = _COUNTED[0] if estimate * 2 > most else _COUNTED[1]
+        if estimate >= most or time.monotonic() - at > patience:
+            self._counted, self._added = (count, time.monotonic()), 0  # others need not count as well
+            status, _ = await self._store.jobs.status()
+            self._counted, self._added = (status.depth + status.in_flight, time.monotonic()), 0
+            if self._counted[0] >= most:
+                raise BacklogFullError(f"{most:,} captures wait already: schedule it again later, or add workers")
+
+    def ticket(self, ticket_id: str, user_id: str) -> CaptureTicket:
+        """The ticket of a job, whoever scheduled it."""
+
+        async def store() -> "MemoryStore":
+            return self._store
+
+        return CaptureTicket(ticket_id, user_id, self._outcomes.of(ticket_id, user_print(user_id)), store)
+
+    async def drain(self, timeout: float | None) -> QueueStatus:
+        """Wait until what is in the queue by now is done or dead; what the queue looks like then.
+
+        Raises:
+            DrainTimeoutError: something was left.
+        """
+        if self._settings.workers:
+            self.workers.start()
+        jobs, pause = self._store.jobs, _PAUSES[0]
+        ends = None if timeout is None else time.monotonic() + timeout
+        status, until = await jobs.status()
+        while status.depth + status.in_flight:
+            if ends is not None and time.monotonic() >= ends:
+                left = status.depth + status.in_flight
+                raise DrainTimeoutError(f"{left:,} scheduled captures are left; they stay in the queue", left=left)
+            await jobs.flush()
+            self.workers.wake()
+            await asyncio.sleep(pause)
+            pause = min(pause * 1.5, _PAUSES[1])
+            status, _ = await jobs.status(until)
+        return (await jobs.status())[0]
+
+    async def work(self, stop: asyncio.Event | None, concurrency: int | None) -> WorkerReport:
+        """Work until ``stop`` is set, then as ``aclose``; what was done."""
+        self.workers.start(concurrency)
+        try:
+            await (stop or asyncio.Event()).wait()
+        finally:
+            await self.workers.stop(self._settings.close_timeout)
+        return self.workers.report
+
+    async def aclose(self) -> None:
+        """Finish what is being written, let work in flight end within its time, give the rest back."""
+        self._closing = True
+        if self._writing:
+            await asyncio.wait(self._writing)
+        await self.workers.stop(self._settings.close_timeout)
+
+
+def is_long(messages: object) -> bool:
+    """Whether reading a conversation would keep the event loop from others."""
+    if isinstance(messages, str):
+        return len(messages) > _INLINE
+    if not isinstance(messages, Sequence):
+        return True
+    if len(messages) > 50:  # pyright: ignore[reportUnknownArgumentType]
+        return True
+    texts: list[object] = [m.content if isinstance(m, Message) else m for m in messages]  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
+    return sum(len(t) if isinstance(t, str) else _INLINE for t in texts) > _INLINE
+
+
+def read_turns(messages: object) -> list[Turn]:
+    """The turns of one message, or of a list of them.
+
+    Raises:
+        InvalidMessageError: one is no message.
+    """
+    if isinstance(messages, Sequence) and not isinstance(messages, str | bytes):
+        return read_messages(None, messages)  # pyright: ignore[reportUnknownArgumentType]
+    return read_messages(messages, None)
+
+
+def nothing_to_do(user_id: str) -> CaptureTicket:
+    """The ticket of a conversation in which the user said nothing: it is done already."""
+
+    async def store() -> "MemoryStore":
+        raise AssertionError("it is known")  # pragma: no cover
+
+    outcome = Outcome()
+    outcome.tell(CaptureResult(), None)
+    return CaptureTicket(uuid4().hex, user_id, outcome, store)
