@@ -151,7 +151,8 @@ class _Reader:
 
     async def read(self, window: Window) -> None:
         """Decide on one window."""
-        shown = choose_shown(self.staged.memories, window)
+        # the words of hundreds of memories take longer than the event loop may be held up
+        shown = await anyio.to_thread.run_sync(choose_shown, self.staged.memories, window)
         self.decision.windows += 1
         # a plan is one call, with bounds that small models need; tools are for those who ask for them
         if self.llm.settings.tools:

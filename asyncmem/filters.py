@@ -131,4 +131,6 @@ def _scalar(value: object, what: str) -> Scalar:
         case int() | float():
             raise InvalidQueryError(f"{what} needs a finite number of 64 bits")
         case _:
+            if isinstance(value, Mapping):
+                raise InvalidQueryError(f"{what} takes a value, or a Range(gt=, gte=, lt=, lte=), not a dict")
             raise InvalidQueryError(f"{what} takes text, numbers, True, False or None, not a {type(value).__name__}")
