@@ -18,6 +18,7 @@ from .llm import LLM, ChatModel, Embedder
 from .llm.embedder import to_embedder
 from .llm.provider import Completion, Router
 from .messages import Turn, read_messages
+from .optimizing import OptimizationVerbs
 from .retrieval import RetrievalVerbs
 from .scheduling import SchedulingVerbs
 from .search import SearchEngine
@@ -36,7 +37,7 @@ from .types import (
 DEFAULT_MODEL = "openai/gpt-4o"
 
 
-class MemoryManager(RetrievalVerbs, SchedulingVerbs):
+class MemoryManager(RetrievalVerbs, SchedulingVerbs, OptimizationVerbs):
     """What an application knows about each of its users.
 
     Opened by ``async with`` or by the first call; closed by ``aclose()``. It belongs to the event loop that opened

@@ -16,6 +16,7 @@ from asyncmem import AsyncMemError, ConfigurationError, InvalidInputError, Memor
 from .choice import choose_db, choose_model, llm_settings, without_password
 from .conversation import Conversation
 from .demo import memory_table, run_demo
+from .optimization import result_data, run_data, run_table, show_result, show_undo, undo_data
 
 app: typer.Typer = typer.Typer(
     help="Memories of an application's users.",
@@ -60,6 +61,14 @@ def say(value: Any, text: str, *, as_json: bool) -> None:
         typer.echo(json.dumps(value, ensure_ascii=False))
     else:
         out.print(escape(text), highlight=False)
+
+
+def print_either(value: Any, show_text: Callable[[], None], *, as_json: bool) -> None:
+    """Print a value as JSON, or whatever shows it to a person."""
+    if as_json:
+        typer.echo(json.dumps(value, ensure_ascii=False))
+    else:
+        show_text()
 
 
 def show(memories: list[UserMemory], title: str, *, as_json: bool) -> None:
@@ -175,5 +184,35 @@ def erase(
             receipt = await manager.erase_user(user)
         counts = ", ".join(f"{count} {kind}" for kind, count in receipt.counts.items())
         say({"user_id": receipt.user_id, "counts": receipt.counts}, f"erased: {counts}", as_json=as_json)
+
+    execute(action)
+
+
+@app.command()
+def optimize(
+    user: User,
+    strategy: Annotated[str, typer.Option(help="summarize, time_window, topics or deduplicate.")] = "summarize",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would change, and change nothing.")] = False,
+    undo: Annotated[str | None, typer.Option(help="Take the optimization with this run id back.")] = None,
+    runs: Annotated[bool, typer.Option("--list", help="List the user's optimizations.")] = False,
+    model: Model = None,
+    db: Db = None,
+    as_json: Json = False,
+) -> None:
+    """Make fewer memories of many, without losing a fact; prints what goes, what comes and what stays."""
+    asks = undo is None and not runs and strategy.strip().casefold() != "deduplicate"
+
+    async def action() -> None:
+        chosen = choose_model(model) if asks else model
+        async with MemoryManager(choose_db(db), model=chosen, llm=llm_settings(), default_user_id=None) as manager:
+            if runs:
+                found = await manager.list_optimizations(user_id=user)
+                print_either([run_data(run) for run in found], partial(out.print, run_table(found)), as_json=as_json)
+            elif undo is not None:
+                undone = await manager.undo_optimization(undo, user_id=user)
+                print_either(undo_data(undone), partial(show_undo, undone, out), as_json=as_json)
+            else:
+                result = await manager.optimize_memories(user_id=user, strategy=strategy, apply=not dry_run)
+                print_either(result_data(result), partial(show_result, result, user, out), as_json=as_json)
 
     execute(action)

@@ -1,9 +1,11 @@
 """Fewer, better memories from many: strategies, and the proof that no fact was lost. Pure of storage."""
 
+from .curator import Curator
 from .merging import Merged, check_one_user, merged
 from .model import OptimizationModel
 from .near import duplicate_groups
 from .preserving import Fact, Lost, PreservationReport, facts_of, lost
+from .results import CurationResult, OptimizationResult
 from .strategy import (
     DeduplicateStrategy,
     MemoryOptimizationStrategy,
@@ -17,6 +19,8 @@ from .strategy import (
 from .supporting import invented
 
 __all__ = [
+    "CurationResult",
+    "Curator",
     "DeduplicateStrategy",
     "Fact",
     "Lost",
@@ -24,6 +28,7 @@ __all__ = [
     "MemoryOptimizationStrategyType",
     "Merged",
     "OptimizationModel",
+    "OptimizationResult",
     "PreservationReport",
     "SummarizeStrategy",
     "TimeWindowStrategy",

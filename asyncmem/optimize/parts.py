@@ -6,13 +6,13 @@ from ..cleaning import MAX_TEXT
 from ..prompts import estimate_tokens
 from .phrases import split_sentences
 
-_PER_MEMORY = 4
-"""Tokens of the quotes and the line break around one."""
+PER_MEMORY = 4
+"""Tokens that a memory takes in a prompt besides its text: bullet or quotes, line break."""
 
 
 def cost(text: str) -> int:
     """Estimated tokens of a memory in a request."""
-    return estimate_tokens(text) + _PER_MEMORY
+    return estimate_tokens(text) + PER_MEMORY
 
 
 def parts_of(costs: Sequence[int], budget: int) -> list[list[int]]:

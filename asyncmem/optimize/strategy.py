@@ -10,7 +10,6 @@ import anyio.to_thread
 from ..cleaning import utc_now
 from ..errors import AsyncMemError, ConfigurationError
 from ..types import UserMemory
-from .clustering import clusters_of
 from .contract import MemoryOptimizationStrategy as MemoryOptimizationStrategy  # these names are public here too
 from .contract import MemoryOptimizationStrategyType as MemoryOptimizationStrategyType
 from .contract import check_results as check_results
@@ -115,7 +114,7 @@ class TopicsStrategy(MemoryOptimizationStrategy):
         """
         check_one_user(memories)
         kept = [memory for memory in memories if stays(memory)]
-        clusters = await anyio.to_thread.run_sync(clusters_of, [m for m in memories if not stays(m)])
+        clusters = await anyio.to_thread.run_sync(_clusters_of, [m for m in memories if not stays(m)])
         try:
             async with asyncio.TaskGroup() as group:
                 tasks = [group.create_task(summarize(cluster, model)) for cluster in clusters]
@@ -142,8 +141,12 @@ class DeduplicateStrategy(MemoryOptimizationStrategy):
         return await anyio.to_thread.run_sync(_folded, list(memories))
 
 
-def to_strategy(value: object) -> MemoryOptimizationStrategy:
+def to_strategy(value: object, clock: Callable[[], datetime] = utc_now) -> MemoryOptimizationStrategy:
     """The strategy: one of ours by its enum or that's string, in any case, or an instance of your own.
+
+    Args:
+        value: says which.
+        clock: gives the time now, to one of ours that asks for it.
 
     Raises:
         ConfigurationError: it is neither.
@@ -153,7 +156,7 @@ def to_strategy(value: object) -> MemoryOptimizationStrategy:
     if isinstance(value, str):
         made = _OURS.get(value.strip().casefold())
         if made is not None:
-            return made()
+            return made(clock=clock) if made is TimeWindowStrategy else made()
     what = f"the class {value.__name__}: pass an instance" if isinstance(value, type) else reprlib.repr(value)
     names = ", ".join(f"{name!r}" for name in _OURS)
     raise ConfigurationError(f"strategy must be one of {names}, or a MemoryOptimizationStrategy, not {what}")
@@ -166,6 +169,12 @@ _OURS: dict[str, type[MemoryOptimizationStrategy]] = {
     MemoryOptimizationStrategyType.DEDUPLICATE.value: DeduplicateStrategy,
 }
 _NEVER = datetime.min.replace(tzinfo=UTC)
+
+
+def _clusters_of(memories: Sequence[UserMemory]) -> list[list[UserMemory]]:
+    from .clustering import clusters_of  # it needs numpy, which is imported in this worker thread
+
+    return clusters_of(memories)
 
 
 def _changed(memory: UserMemory) -> datetime:

@@ -118,7 +118,7 @@ class Archive:
         """Forget copies again if the user was erased meanwhile; otherwise they are somebody's who was faster."""
         async with self._core.calling():
             archive = self._core.collections.archive
-            if await archive.find_one({"_id": _mark(user_id)}, {"_id": 1}) is not None:
+            if await archive.find_one(_marked(user_id), {"_id": 1}) is not None:
                 await archive.delete_many({"user_id": user_id, "_id": {"$in": list(keys)}})
 
     async def of_memory(self, user_id: str, memory_id: str) -> list[Row]:
@@ -130,9 +130,9 @@ class Archive:
 
     async def announce(self, user_id: str) -> None:
         """Tell calls under way, for an hour, that the user is being erased. The mark names nobody."""
-        mark = {"user_id": _mark(user_id), "kind": "erased", "expire_at": self._core.now() + timedelta(hours=1)}
+        mark = {**_marked(user_id), "kind": "erased", "expire_at": self._core.now() + timedelta(hours=1)}
         async with self._core.calling():
-            await self._core.collections.archive.replace_one({"_id": _mark(user_id)}, mark, upsert=True)
+            await self._core.collections.archive.replace_one(_marked(user_id), mark, upsert=True)
 
     async def erase(self, user_id: str) -> int:
         """Forget all that is kept of one user."""
@@ -141,8 +141,9 @@ class Archive:
         return result.deleted_count
 
 
-def _mark(user_id: str) -> str:
-    return f"erased:{blake2b(user_id.encode(), digest_size=16).hexdigest()}"
+def _marked(user_id: str) -> Row:
+    mark = f"erased:{blake2b(user_id.encode(), digest_size=16).hexdigest()}"
+    return {"_id": mark, "user_id": mark}
 
 
 def life_of(row: Mapping[str, Any]) -> int:

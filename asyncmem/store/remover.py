@@ -1,5 +1,7 @@
 """Removing memories: each revision is archived before it goes, and goes only if it still is the newest."""
 
+from collections.abc import Sequence
+
 from pymongo import DeleteOne
 
 from ..types import ErasureReceipt, UserMemory
@@ -10,7 +12,7 @@ from .core import ATTEMPTS, PAGE, Core, pages
 from .documents import Row
 from .jobs import Jobs
 from .reader import Reader
-from .rows import to_memory
+from .rows import revision_of, to_memory
 from .writer import contended, stale
 
 
@@ -69,6 +71,23 @@ class Remover:
             left: set[str] = set() if gone == len(rows) else await self._ids(query)
             removed |= {row["_id"]: to_memory(row) for row in rows if row["_id"] not in left}
         raise contended()
+
+    async def several(self, user_id: str, memories: Sequence[UserMemory], cause: str) -> list[UserMemory]:
+        """Delete memories that still are as they were read; which of them were."""
+        removed: list[UserMemory] = []
+        for start in range(0, len(memories), PAGE):
+            wanted = {m.memory_id: m.revision for m in memories[start : start + PAGE]}
+            query: Row = {"user_id": user_id, "_id": {"$in": list(wanted)}}
+            order = {memory_id: place for place, memory_id in enumerate(wanted)}
+            async with self._core.calling():
+                found = await self._memories.find(query).to_list()
+            rows = sorted((r for r in found if revision_of(r) == wanted[r["_id"]]), key=lambda r: order[r["_id"]])
+            if not rows:
+                continue
+            gone = await self._remove(rows, "delete", cause)
+            left: set[str] = set() if gone == len(rows) else await self._ids(query)
+            removed += [to_memory(row) for row in rows if row["_id"] not in left]
+        return removed
 
     async def _ids(self, query: Row) -> set[str]:
         async with self._core.calling():
