@@ -34,7 +34,7 @@ def unsaid_name(text: str, said: Iterable[str]) -> str | None:
     words = {word for piece in _WORD.findall(there) for word in (piece, *re.split(r"['’-]", piece))}
     initials = "".join(word[0] for word in re.findall(r"\w+", there))
     for run in _capitalised(text):
-        if "".join(word[0] for word in run).casefold() in words:  # New York City, who lives in NYC
+        if len(run) > 1 and "".join(word[0] for word in run).casefold() in words:  # New York City, who lives in NYC
             continue
         for name in run:
             folded = re.sub(r"['’]s?$", "", name.casefold())

@@ -70,12 +70,12 @@ def _places(view: View, token: Token) -> list[int]:
 def _same_subject(view: View, claim: View) -> bool:
     """Nothing that the claim doesn't name stands before it: that might be somebody else whom it is about."""
     wanted = _keys(claim.needed)
-    for token in view.tokens:
-        if token.keys & wanted:
-            return True
-        if token.needed and token.kind != "number" and "own" not in token.keys and not _NO_SUBJECT.search(token.text):
-            return False
-    return True
+    before = itertools.takewhile(lambda token: not token.keys & wanted, view.tokens)
+    return not any(_may_be_subject(token) for token in before)
+
+
+def _may_be_subject(token: Token) -> bool:
+    return token.needed and token.kind != "number" and "own" not in token.keys and not _NO_SUBJECT.search(token.text)
 
 
 def _counted(claim: View) -> Iterator[tuple[Token, Token]]:

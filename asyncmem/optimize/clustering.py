@@ -9,7 +9,7 @@ from ..search.bm25 import Bm25
 from ..tokens import query_tokens, tokenize
 from ..types import UserMemory
 
-_ALIKE = 0.4
+_ALIKE = 0.3
 """Share of a memory's own score that another must reach to be about the same."""
 
 
@@ -19,12 +19,13 @@ def clusters_of(memories: Sequence[UserMemory]) -> list[list[UserMemory]]:
     Every memory is in one cluster, in its order; a memory that is like no other is a cluster of its own.
     """
     counts = Counter(topic.casefold() for memory in memories for topic in memory.topics)
+    order = {topic: place for place, topic in enumerate(counts)}
     by_topic: dict[str, list[UserMemory]] = {}
     without: list[UserMemory] = []
     for memory in memories:
         topics = [topic.casefold() for topic in memory.topics]
         if topics:
-            by_topic.setdefault(max(topics, key=lambda topic: counts[topic]), []).append(memory)
+            by_topic.setdefault(max(topics, key=lambda topic: (counts[topic], -order[topic])), []).append(memory)
         else:
             without.append(memory)
     return [*by_topic.values(), *_by_words(without)]

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import anyio.to_thread
 
 from ..cleaning import utc_now
-from ..errors import AsyncMemError, ConfigurationError
+from ..errors import ConfigurationError
 from ..types import UserMemory
 from .contract import MemoryOptimizationStrategy as MemoryOptimizationStrategy  # these names are public here too
 from .contract import MemoryOptimizationStrategyType as MemoryOptimizationStrategyType
@@ -118,7 +118,7 @@ class TopicsStrategy(MemoryOptimizationStrategy):
         try:
             async with asyncio.TaskGroup() as group:
                 tasks = [group.create_task(summarize(cluster, model)) for cluster in clusters]
-        except* AsyncMemError as errors:
+        except BaseExceptionGroup as errors:
             raise first_error(errors) from None
         return [memory for task in tasks for memory in task.result()] + kept
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import anyio.to_thread
 
 from ..cleaning import MAX_TEXT
-from ..errors import AsyncMemError, OptimizationError
+from ..errors import OptimizationError
 from ..types import UserMemory
 from .merging import merged
 from .model import OptimizationModel
@@ -15,9 +15,6 @@ from .parts import cost, parts_of, storable
 from .preserving import Fact, Lost, preserved
 from .supporting import invented, is_foreign, supported
 from .wording import Summary, summary_prompt, told_again
-
-_LEVELS = 8
-"""How often summaries are summarised again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +58,7 @@ async def summarize(memories: Sequence[UserMemory], model: OptimizationModel) ->
     """
     kept = [m for m in memories if stays(m)]
     pieces = [Piece(m.memory, (m,)) for m in memories if not stays(m)]
-    for _ in range(_LEVELS):
+    while True:  # each round has fewer tokens than the one before
         parts = parts_of([cost(piece.text) for piece in pieces], model.budget)
         if all(len(part) < 2 for part in parts):
             break
@@ -102,15 +99,14 @@ async def _side_by_side(parts: Sequence[Sequence[Piece]], model: OptimizationMod
     try:
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(_part(part, model)) for part in parts]
-    except* AsyncMemError as errors:
+    except BaseExceptionGroup as errors:
         raise first_error(errors) from None
     return [task.result() for task in tasks]
 
 
 def first_error(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """The first error in a group of groups."""
-    first = group.exceptions[0]
-    return first_error(first) if isinstance(first, BaseExceptionGroup) else first  # pyright: ignore[reportUnknownArgumentType]
+    """The first of several errors."""
+    return group.exceptions[0]
 
 
 async def _part(pieces: Sequence[Piece], model: OptimizationModel) -> Made:
@@ -157,7 +153,8 @@ async def _ask(
     text = (await model.structured(prompt, Summary)).memory.strip()
     if not text:
         return _Judged(text, "is blank")
-    if await model.count_tokens([text]) > await model.count_tokens(["\n".join(texts)]):
+    parted = len(texts)  # a token each for what parts them: a full stop, or "and"
+    if await model.count_tokens([text]) > await model.count_tokens(texts) + parted:
         return _Judged(text, "is longer than the memories together")
     if any(len(piece) > MAX_TEXT for piece in storable(text)):
         return _Judged(text, f"has a sentence of more than {MAX_TEXT:,} characters")

@@ -142,3 +142,8 @@ def test_what_was_said_whole_is_never_invented(text: str, said: str) -> None:
     """A text that repeats what was said holds no name and no negation of its own."""
     assert unsaid_name(text, [said, text]) is None
     assert not unsaid_negation(text, "", [said, text])
+
+
+def test_one_name_has_no_initials() -> None:
+    """A single letter of the user's ("don't") is no short form of a name that begins with it."""
+    assert unsaid_name("Lives in Turin", ["I don't live there"]) == "Turin"

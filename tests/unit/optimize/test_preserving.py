@@ -68,6 +68,7 @@ def lost_of(sources: list[str], *results: str) -> list[str]:
         ("The user", "The user"),
         ('Motto is "carpe diem, always"', 'The motto is "carpe diem, always" and the user runs'),
         ("It is", "As it is"),
+        ("7", "The 7 dwarfs"),
     ],
 )
 def test_what_is_carried(source: str, result: str) -> None:
