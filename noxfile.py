@@ -19,6 +19,7 @@ ONCE = (
     "tests/providers",
     "tests/store/test_embedded.py",
     "tests/store/test_killed.py",
+    "tests/store/test_swaps_killed.py",
     "tests/unit/test_local_model.py",
 )
 """Suites of other processes and of litellm, which the version of Python changes nothing of: the first runs them."""

@@ -190,7 +190,10 @@ class Applier:
         query = {"user_id": batch.scope.user_id, "_id": {"$in": ids}}
         async with self._core.calling():
             rows = await self._core.collections.memories.find(query, {"memory": 1}).to_list()
-        return any(row["memory"] != batch.seen[row["_id"]].memory for row in rows if row["_id"] in batch.seen)
+        if any(row["memory"] != batch.seen[row["_id"]].memory for row in rows if row["_id"] in batch.seen):
+            return True
+        gone = set(ids).intersection(batch.seen) - {row["_id"] for row in rows}
+        return any([await self._archive.retired_last(batch.scope.user_id, each) for each in gone])
 
     async def _undo(self, user_id: str, steps: list[tuple[Step, Grounded]]) -> None:
         """An erasure came by while the steps were taken: what they wrote goes too."""

@@ -55,6 +55,12 @@ class Archive:
             cursor = self._core.collections.archive.find(query, {"row": 1}, session=session)
             return [entry["row"] async for page in pages(cursor) for entry in page]
 
+    async def retired_last(self, user_id: str, memory_id: str) -> Row | None:
+        """The row of a memory whose last departure was an optimization's doing; ``None`` for any other."""
+        departed = last_deleted(await self.of_memory(user_id, memory_id))
+        row: Row | None = departed["row"] if departed is not None and departed["kind"] == "optimize" else None
+        return row
+
     async def departures(self, rows: Sequence[Row], run_id: str, session: Session = None) -> list[Row]:
         """Deletions of these rows, at their revision or later, announced or done, by others than an optimization."""
         lives = {row["_id"]: (life_of(row), revision_of(row)) for row in rows}
@@ -75,6 +81,11 @@ class Archive:
         """Forget copies of rows that did not go, or that came back."""
         async with self._core.calling():
             await self._core.collections.archive.delete_many({"_id": {"$in": list(keys)}, "user_id": user_id})
+
+    async def discard_run(self, user_id: str, run_id: str) -> None:
+        """Forget all copies that an optimization made; reads all that is kept of the user."""
+        async with self._core.calling():
+            await self._core.collections.archive.delete_many({"user_id": user_id, "run": run_id})
 
     async def spill(self, row: Row, entries: Sequence[Row], session: Session = None) -> list[str]:
         """Keep history entries that are about to leave the memory's own document; the keys of the copies."""

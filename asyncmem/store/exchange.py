@@ -14,6 +14,7 @@ from pymongo.errors import BulkWriteError, DuplicateKeyError
 from .archive import Archive, life_of
 from .core import ATTEMPTS, Core
 from .documents import Row
+from .rows import lasting
 from .swap_rows import Leaving, at_state, is_same, without_key
 from .writer import contended
 
@@ -74,7 +75,7 @@ class Exchange:
         for row in fresh:
             now = row if row["_id"] in inserted else there.get(row["_id"])
             if now is not None and is_same(now, row):
-                self.brought[row["_id"]] = row
+                self.brought[row["_id"]] = lasting(row)
                 self.later += [row] if self._is_late(row) else []
             else:
                 self.refused.append(row)
@@ -175,7 +176,8 @@ class Exchange:
                 self.left |= there.keys()
                 return before - len(there)
             rows = await self._whole(staying)
-            await self._kept(rows, keep)
+            if rows:
+                await self._kept(rows, keep)
             stamps = {row["_id"]: row.get("stamp") for row in rows}
         raise contended()
 

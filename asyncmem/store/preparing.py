@@ -61,7 +61,7 @@ class Preparer:
             await self._revise(plan, prepared, now)
             await self._add(plan, prepared, now)
         except OptimizationConflictError:
-            await self._journal.discard(prepared.run)
+            await self._journal.abandon(prepared.run)
             raise
         return prepared
 

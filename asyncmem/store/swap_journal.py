@@ -118,6 +118,8 @@ class SwapJournal:
         """Take back what was prepared, if that was never applied. It must not be announced as work to be done."""
         await self.mark(run, {"status": "void"}, "prepared")
         now = await self.find(run["user_id"], run["run"])
+        if now is None:  # the user was erased: what was written since is not told of by any part
+            await self._archive.discard_run(run["user_id"], run["run"])
         if now is None or now["status"] == "void":
             await self.discard(run)
 

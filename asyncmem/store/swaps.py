@@ -7,7 +7,7 @@ opening, optimization or capture of the user finishes. A crash at any moment lea
 
 import asyncio
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from datetime import datetime, timedelta
 
 from ..errors import OptimizationConflictError, OptimizationNotFoundError
@@ -16,7 +16,7 @@ from ..types import Scope, UserMemory
 from . import queries
 from .archive import Archive
 from .captures import Captures
-from .core import ATTEMPTS, Core, breathe, pages
+from .core import ATTEMPTS, PAGE, Core, breathe, pages
 from .documents import OLDEST_FIRST, Row
 from .exchange import OverError
 from .leases import LASTING, LOST, Lease, Leases
@@ -27,12 +27,13 @@ from .swap_plan import Swapped as Swapped
 from .swap_plan import SwapPlan as SwapPlan  # these names are public here too
 from .swap_rows import is_same
 from .swapping import Exchanged, Journalled, Mode
-from .transacting import MovedError
+from .transacting import MovedError, TooLargeError
 from .transactions import ERASED, Load, Transactions
 from .writer import contended
 
 LARGEST = 5_000
-"""Rows that change hands in one transaction at most: MongoDB ends one after a minute, and holds all of it in cache."""
+"""Rows that change hands in one transaction at most. MongoDB holds all that one writes in its cache: 20,000 rows with
+vectors were too many for 256 MB (TransactionTooLargeForCache), and the journal takes about as long, 1.5 s for 5,000."""
 VOID = "a memory of it was deleted, or the user erased, meanwhile: nothing was changed"
 
 
@@ -121,7 +122,8 @@ class Swaps:
     async def _exchange(self, prepared: Prepared, lease: Lease) -> Exchanged:
         run = prepared.run
         if self._transactions and prepared.size <= LARGEST:
-            return await self._transacted.redo(run, await Load.of(self._journal, run), lease)
+            with suppress(TooLargeError):
+                return await self._transacted.redo(run, await Load.of(self._journal, run), lease)
         async with self._core.calling():
             if not await self._captures.enter(run["user_id"], run["erasures"], None):
                 raise OptimizationConflictError(ERASED)
@@ -177,14 +179,14 @@ class Swaps:
         async with self._holding(user_id) as lease:
             run = await self._undoable(user_id, run_id)
             load = await Load.of(self._journal, run)
-            if self._transactions and load.size <= LARGEST:
+            return await self._undone(run, await self._taken_back(run, load, lease))
+
+    async def _taken_back(self, run: Row, load: Load, lease: Lease) -> Exchanged:
+        if self._transactions and load.size <= LARGEST:
+            with suppress(TooLargeError):
                 exchanged = await self._transacted.undo(run, load, lease)
                 await self._journalled.finish_undo(run, exchanged.brought)
-            else:
-                exchanged = await self._undo_under_journal(run, load, lease)
-            return await self._undone(run, exchanged)
-
-    async def _undo_under_journal(self, run: Row, load: Load, lease: Lease) -> Exchanged:
+                return exchanged
         try:
             return await self._under_journal(run, "undo", lease)
         except OverError:
@@ -217,7 +219,11 @@ class Swaps:
         ids = [*exchanged.left, *(row["_id"] for row in exchanged.refused)]
         keys = [row["key"] for row in exchanged.refused if "key" in row]
         stayed = await self._rows(user_id, {"$or": [{"_id": {"$in": ids}}, {"key": {"$in": keys}}]})
-        restored = [to_memory(row) for row in (*exchanged.brought.values(), *exchanged.turned)]
+        restored: list[UserMemory] = []
+        for index, row in enumerate((*exchanged.brought.values(), *exchanged.turned)):
+            restored.append(to_memory(row))
+            if index % PAGE == PAGE - 1:
+                await breathe()
         return OptimizationUndo(to_run(now), restored, exchanged.taken, [to_memory(row) for row in stayed])
 
     async def _rows(self, user_id: str, which: Row) -> list[Row]:

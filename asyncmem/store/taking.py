@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 from datetime import datetime
+from hashlib import blake2b
 
 from pymongo.errors import DuplicateKeyError
 
@@ -11,7 +12,7 @@ from .archive import Archive, life_of
 from .captures import Captures
 from .core import ATTEMPTS, Core, Session
 from .documents import Row
-from .rows import Vectors, aware, revised, to_memory, update_of
+from .rows import Vectors, aware, revised, to_memory, to_row, update_of
 from .steps import MAX_PRINTS, Insert, Remove, Revise, Step
 from .writer import contended
 
@@ -111,7 +112,7 @@ class Taker:
         for _ in range(ATTEMPTS):
             old = await self._row(step.memory_id)
             if old is None:
-                return skipped(GONE)
+                return await self._revise_retired(step) or skipped(GONE)
             if self.again and step.is_in(old, self.at):
                 return None
             if self._has_changed(old, step.base):
@@ -126,6 +127,28 @@ class Taker:
             if outcome:
                 return Change("update", step.memory_id, to_memory(old), to_memory(new), self.cause, self.at)
         return skipped(CHANGED)
+
+    async def _revise_retired(self, step: Revise) -> Change | Skipped | None:
+        """What the user said of a memory that an optimization retired meanwhile becomes one of its own."""
+        old = await self._retired(step.memory_id)
+        if old is None or (self.again and step.is_in(old, self.at)):
+            return None
+        name = blake2b(f"{step.memory_id}:{self.at.timestamp()}".encode(), digest_size=12).hexdigest()
+        before = to_memory(old)
+        memory = before.model_copy(update={**step.values(before), "memory_id": name, "updated_at": None})
+        row = to_row(memory, self.user_id, self.at, self.cause, self.vectors)
+        return await self._insert(row | ({"prints": step.prints} if step.prints else {}))
+
+    async def _retired(self, memory_id: str) -> Row | None:
+        """The row of a memory that an optimization retired and that is not back.
+
+        Raises:
+            BaseChangedError: there is one, and the batch can be decided anew, on what came instead.
+        """
+        retired = await self.archive.retired_last(self.user_id, memory_id)
+        if retired is not None and self.strict:
+            raise BaseChangedError
+        return retired
 
     async def _swap(self, old: Row, new: Row) -> bool | None:
         """Replace one revision by the next; whether it was still there. ``None``: another memory says the same."""
@@ -151,6 +174,7 @@ class Taker:
         for _ in range(ATTEMPTS):
             old = await self._row(step.memory_id)
             if old is None:
+                await self._retired(step.memory_id)
                 # a removal that is taken again may be what removed it
                 return None if self.again else Skipped("delete", GONE, None, step.memory_id)
             if self.again and await self._departed(old):

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
 from pymongo import DeleteOne, ReplaceOne
-from pymongo.errors import BulkWriteError, DuplicateKeyError, PyMongoError
+from pymongo.errors import BulkWriteError, DuplicateKeyError, OperationFailure, PyMongoError
 
 from . import queries
 from .core import ATTEMPTS, Core, Session
@@ -17,8 +17,14 @@ from .swap_rows import Leaving, at_state
 from .writer import BATCH, contended
 
 AGAIN = ("TransientTransactionError", "UnknownTransactionCommitResult")
+_TOO_LARGE = {257, 290, 388}
+"""TransactionTooLarge, TransactionExceededLifetimeLimitSeconds, TransactionTooLargeForCache."""
 _PAUSES = (0.02, 0.5)
 """Seconds that the first retry and any retry wait at most."""
+
+
+class TooLargeError(Exception):
+    """The server can't take so much in one transaction."""
 
 
 class MovedError(Exception):
@@ -29,6 +35,9 @@ async def transact(core: Core, attempt: Callable[[Session], Awaitable[None]]) ->
     """Run ``attempt`` in a transaction, again and again while others are faster.
 
     It must see for itself whether an attempt before it was committed, as the answer to a commit may get lost.
+
+    Raises:
+        TooLargeError: the server can't take so much at once.
     """
     memories = core.collections.memories
     for number in range(ATTEMPTS):
@@ -44,6 +53,8 @@ async def transact(core: Core, attempt: Callable[[Session], Awaitable[None]]) ->
             except DuplicateKeyError:
                 continue  # another one's row was committed meanwhile: the next attempt sees it
             except PyMongoError as error:
+                if isinstance(error, OperationFailure) and error.code in _TOO_LARGE:
+                    raise TooLargeError from None
                 repeatable = any(map(error.has_error_label, AGAIN))
                 if not (repeatable or (isinstance(error, BulkWriteError) and refused_by_key(error))):
                     raise
