@@ -15,7 +15,7 @@ from datetime import UTC, datetime, timedelta
 
 from pymongo.errors import DuplicateKeyError
 
-from ..errors import OptimizationConflictError, StoreError
+from ..errors import AsyncMemError, OptimizationConflictError, StoreError
 from ..fingerprints import user_print
 from .core import Core, Session
 from .documents import Row
@@ -72,7 +72,12 @@ class Leases:
             return
         lease = Lease(user_id, secrets.token_hex(12), self)
         before = _held.get()
-        await self._take(lease)
+        taking = asyncio.ensure_future(self._take(lease))
+        try:
+            await _through(taking)
+        except asyncio.CancelledError:
+            await _through(asyncio.ensure_future(self._give_back(lease)))
+            raise
         renewing = asyncio.create_task(self._renew(lease))
         _held.set((*before, lease))
         try:
@@ -80,8 +85,7 @@ class Leases:
         finally:
             _held.set(before)
             renewing.cancel()
-            giving = asyncio.ensure_future(self._give_back(lease))
-            await _through(giving)
+            await _through(asyncio.ensure_future(self._give_back(lease)))
 
     async def _take(self, lease: Lease) -> None:
         now = await self._server_time()
@@ -174,4 +178,6 @@ async def _through(task: "asyncio.Future[None]") -> None:
         await asyncio.shield(task)
     except asyncio.CancelledError:
         await asyncio.wait([task])
+        with suppress(asyncio.CancelledError, AsyncMemError):
+            task.result()
         raise
