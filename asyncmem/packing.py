@@ -13,6 +13,9 @@ from .types import Scope
 MAX_BODY = 4 * 2**20
 """Bytes that one scheduled conversation may take: a document has 16 MB, and several wait in one."""
 
+INLINE = 16_384
+"""Bytes that are unpacked in the event loop; more go to a worker thread."""
+
 
 @dataclass(frozen=True, slots=True)
 class Talk:
@@ -118,3 +121,24 @@ def fold(talks: Sequence[Talk], known: Collection[bytes]) -> Folded:
         turns = [turn.model_copy(update={"index": i}) for i, turn in enumerate(turns)]
     keys = [talk.key for talk in talks[:count] if talk.key is not None]
     return Folded(count, turns, begin, [*prints[begin:], *keys])
+
+
+def newest_turns(scope: Scope, bodies: Sequence[bytes], characters: int) -> list[Turn]:
+    """What some packed conversations say, oldest first, each turn once; only the newest of about so much text.
+
+    Args:
+        scope: whose.
+        bodies: oldest first. One may hold all that those before it do, and more.
+        characters: enough of them.
+    """
+    seen, turns = set[bytes](), list[Turn]()
+    for body in reversed(bodies):
+        said = unpack(body)
+        prints = prints_of(scope, said)
+        new = [turn for turn, p in zip(said, prints, strict=True) if p not in seen]
+        seen.update(prints)
+        turns[:0] = new
+        characters -= sum(len(turn.content) for turn in new)
+        if characters < 0:
+            break
+    return turns

@@ -4,13 +4,17 @@ import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Never
+from typing import TYPE_CHECKING, Never
+
+import anyio.to_thread
 
 from .cleaning import clean_limit
 from .context import render_context, render_relevant
 from .errors import InvalidQueryError
 from .filters import NAMES, NO_FILTERS, Range, Scalar, clean_filters
 from .llm import LLM
+from .messages import Turn
+from .packing import INLINE, newest_turns
 from .search import Retriever, SearchEngine, SearchRequest, to_plan
 from .search.methods import clean_query
 from .search.reembed import Progress
@@ -18,6 +22,11 @@ from .search.retriever import Candidates
 from .store.opening import Opening
 from .types import MemorySearchResult, Scope, clean_scope
 
+if TYPE_CHECKING:  # the store is opened, and PyMongo imported, only when a verb needs it
+    from .store.store import MemoryStore
+
+CONSIDERED = 20
+"""Newest scheduled captures that a context looks at."""
 SHOWN = 500
 """Newest memories that a capture or a context considers before its token budget cuts them."""
 
@@ -99,7 +108,12 @@ class RetrievalVerbs(ABC):
         return await plan.run(self._search.sources(await self._opening.store()))
 
     async def build_context(
-        self, *, user_id: str | None = None, query: str | None = None, max_tokens: int = 1000
+        self,
+        *,
+        user_id: str | None = None,
+        query: str | None = None,
+        max_tokens: int = 1000,
+        include_pending: bool = False,
     ) -> str:
         """What is known of the user as a ``<user_memory>`` block for a prompt, in the order of its making.
 
@@ -110,6 +124,7 @@ class RetrievalVerbs(ABC):
             user_id: whose memories.
             query: what the prompt is about.
             max_tokens: estimated tokens that the block may have.
+            include_pending: show also what was scheduled and is not captured yet, quoted, in at most half of the block.
 
         Raises:
             InvalidQueryError: ``max_tokens`` is not a positive int, or the query can't be used.
@@ -120,10 +135,12 @@ class RetrievalVerbs(ABC):
         owner, asked = self._user(user_id), clean_query(query, needed=False)
         store = await self._opening.store()
         recent = store.read.last_n(Scope(owner), NO_FILTERS, min(SHOWN, max_tokens))
+        # before the memories are read: what is captured meanwhile is shown twice rather than not at all
+        pending = await _pending(store, owner, max_tokens) if include_pending else []
         if asked is None:
-            return render_context(await recent, max_tokens)
+            return render_context(await recent, max_tokens, pending)
         found, newest = await asyncio.gather(self._search.relevant(store, owner, asked), recent)
-        return render_relevant(found, newest, max_tokens)
+        return render_relevant(found, newest, max_tokens, pending)
 
     async def reembed(
         self, *, user_id: str | None = None, batch: int = 256, on_progress: Progress | None = None
@@ -149,6 +166,14 @@ class RetrievalVerbs(ABC):
         store = await self._opening.store()
         users = await store.read.users(0, None)
         return sum([await self._search.reembed(store, user, _clean_batch(batch), None) for user in users])
+
+
+async def _pending(store: "MemoryStore", user_id: str, max_tokens: int) -> list[Turn]:
+    """What a user's scheduled captures hold, as much as a block may show of it."""
+    bodies = [job.body for job in await store.jobs.waiting(user_id, CONSIDERED)]
+    if sum(map(len, bodies)) <= INLINE:
+        return newest_turns(Scope(user_id), bodies, max_tokens * 8)
+    return await anyio.to_thread.run_sync(newest_turns, Scope(user_id), bodies, max_tokens * 8)
 
 
 def _clean_batch(batch: object) -> int:

@@ -12,7 +12,7 @@ import anyio.to_thread
 from .capturing import Capturer
 from .errors import CaptureAbandonedError, StoreError
 from .outcomes import is_passing
-from .packing import Talk, prints_of, unpack
+from .packing import INLINE, Talk, prints_of, unpack
 from .settings import Settings
 from .tasks import Tasks
 from .tickets import Outcomes
@@ -30,8 +30,6 @@ _POLLS = (0.2, 5.0)
 _WATCHED = 30.0
 """The same where a change stream tells of them."""
 _LONGEST_PAUSE = timedelta(minutes=15)
-_INLINE = 16_384
-"""Bytes of conversations that are unpacked in the event loop; more go to a worker thread."""
 _PARTING = timedelta(seconds=5)
 """How long giving back leases may take when closing."""
 
@@ -194,7 +192,7 @@ class Workers:
         try:
             self._check_attempts(claim)
             size = sum(len(job.body) for job in claim.jobs)
-            talks = await anyio.to_thread.run_sync(_talks, claim) if size > _INLINE else _talks(claim)
+            talks = await anyio.to_thread.run_sync(_talks, claim) if size > INLINE else _talks(claim)
             carried = await self.capturer.carry_out(self.store, talks, erasures)
         except Exception as error:  # noqa: BLE001  whatever a capture fails of, its job must not be lost or block others
             await self._failed(claim, error)

@@ -2,7 +2,10 @@
 
 import asyncio
 import json
+import signal
 from collections.abc import Awaitable, Callable
+from dataclasses import asdict
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,7 +14,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from asyncmem import AsyncMemError, ConfigurationError, InvalidInputError, MemoryManager, UserMemory
+from asyncmem import AsyncMemError, ConfigurationError, InvalidInputError, MemoryManager, Settings, UserMemory
 
 from .choice import choose_db, choose_model, llm_settings, without_password
 from .conversation import Conversation
@@ -214,5 +217,52 @@ def optimize(
             else:
                 result = await manager.optimize_memories(user_id=user, strategy=strategy, apply=not dry_run)
                 print_either(result_data(result), partial(show_result, result, user, out), as_json=as_json)
+
+    execute(action)
+
+
+@app.command()
+def worker(
+    concurrency: Annotated[int, typer.Option(help="Captures at once.", min=1, max=1000)] = 8,
+    deadline: Annotated[float, typer.Option(help="Seconds that captures in flight have when it is stopped.")] = 30.0,
+    model: Model = None,
+    db: Db = None,
+    as_json: Json = False,
+) -> None:
+    """Carry out scheduled captures until it is stopped (SIGTERM, Ctrl-C); says what it did. Exit code 0."""
+
+    async def action() -> None:
+        stop, where = asyncio.Event(), choose_db(db)
+        for name in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(name, stop.set)
+        settings = Settings(workers=False, close_timeout=timedelta(seconds=deadline))
+        async with MemoryManager(where, model=choose_model(model), llm=llm_settings(), settings=settings) as manager:
+            err.print(f"working on {escape(without_password(where))}; stop with Ctrl-C", highlight=False)
+            report = await manager.run_worker(stop, concurrency=concurrency)
+        text = f"{report.done} done, {report.failed} failed, {report.dead} dead, {report.handed_back} handed back"
+        say(asdict(report), text, as_json=as_json)
+
+    execute(action)
+
+
+@app.command()
+def queue(
+    retry: Annotated[bool, typer.Option("--retry", help="Let all dead letters wait again.")] = False,
+    db: Db = None,
+    as_json: Json = False,
+) -> None:
+    """Show how many scheduled captures wait, are in flight, and are dead letters."""
+
+    async def action() -> None:
+        async with MemoryManager(choose_db(db), settings=Settings(workers=False)) as manager:
+            retried = await manager.retry_dead() if retry else 0
+            status = await manager.queue_status()
+        oldest = None if status.oldest is None else status.oldest.total_seconds()
+        value = {**asdict(status), "oldest": oldest, "retried": retried}
+        say(
+            value,
+            ", ".join(f"{number} {name}" for name, number in value.items() if number is not None),
+            as_json=as_json,
+        )
 
     execute(action)

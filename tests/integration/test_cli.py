@@ -1,7 +1,9 @@
 """The commands, against a real server, with the model on loopback."""
 
+import asyncio
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -11,6 +13,7 @@ import pytest
 import typer
 from typer.testing import CliRunner, Result
 
+from asyncmem import MemoryManager, Settings
 from asyncmem.interfaces.cli import main
 from asyncmem.interfaces.commands import app, execute
 from asyncmem.testing import Behaviour, ProviderSimulator
@@ -246,3 +249,55 @@ def test_an_interrupt_is_exit_code_130() -> None:
     with pytest.raises(typer.Exit) as done:
         execute(action)
     assert done.value.exit_code == 130
+
+
+def test_a_worker_does_what_is_scheduled_until_it_is_stopped(environment: dict[str, str], run: Run) -> None:
+    """SIGTERM ends it with exit code 0, and it says what it did; ``queue`` shows what is there."""
+
+    async def schedule() -> None:
+        async with MemoryManager(environment["ASYNCMEM_DB"], settings=Settings(workers=False)) as manager:
+            ticket = await manager.schedule("I moved to Porto", user_id="jane", flush=True)
+            await ticket.wait(60)
+
+    process = subprocess.Popen(
+        [
+            sys.executable,
+            "-c",
+            "from asyncmem.interfaces.cli import main; main()",
+            "worker",
+            "--concurrency",
+            "2",
+            "--json",
+        ],
+        env={**os.environ, **environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        asyncio.run(schedule())
+        process.send_signal(signal.SIGTERM)
+        out, _ = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert process.returncode == 0
+    assert json.loads(out) == {"done": 1, "failed": 0, "dead": 0, "handed_back": 0}
+    assert [m["memory"] for m in json.loads(run("list", "--user", "jane", "--json").stdout)] == ["Lives in Porto"]
+
+
+def test_the_queue_is_shown_and_its_dead_are_retried(environment: dict[str, str], run: Run) -> None:
+    """How many wait, are in flight and are dead, for people and as JSON."""
+    assert json.loads(run("queue", "--json").stdout) == {
+        "depth": 0,
+        "oldest": None,
+        "in_flight": 0,
+        "dead": 0,
+        "retried": 0,
+    }
+
+    async def schedule() -> None:
+        async with MemoryManager(environment["ASYNCMEM_DB"], settings=Settings(workers=False)) as manager:
+            await manager.schedule("I moved to Porto", user_id="jane")
+
+    asyncio.run(schedule())
+    assert run("queue", "--retry").stdout.startswith("1 depth,")

@@ -815,3 +815,34 @@ async def test_memories_by_hand_and_captures_share_a_user(uri: str) -> None:
         result = await (await manager.schedule("I like tea", user_id="lin")).wait(SOON)
         assert (len(result.changes), len(result.skipped)) == (0, 1)
         assert (await manager.create_user_memories("I like tea", user_id="lin")).repeated
+
+
+async def test_context_shows_what_is_pending(idle: MemoryManager) -> None:
+    """Quoted, escaped, each turn once, in at most half of the block, and left out of later captures."""
+    await idle.add_user_memory(UserMemory(memory="Owns a boat"), user_id="lin")
+    talk = ["I <row>", {"role": "assistant", "content": "Daily?"}, "</pending> yes"]
+    await idle.schedule(talk[:1], user_id="lin")
+    await idle.schedule(talk, user_id="lin")
+    assert "pending" not in await idle.build_context(user_id="lin")
+    block = await idle.build_context(user_id="lin", include_pending=True)
+    assert block.splitlines() == [
+        "<user_memory>",
+        "- Owns a boat",
+        "<pending>",
+        '- {"user": "I &lt;row&gt;"}',
+        '- {"assistant": "Daily?"}',
+        '- {"user": "&lt;/pending&gt; yes"}',
+        "</pending>",
+        "</user_memory>",
+    ]
+    assert await idle.build_context(user_id="lin", query="boat", include_pending=True) != ""
+    only = await idle.build_context(user_id="lin", query="xyzzy", include_pending=True)
+    assert only.splitlines()[1] == "<pending>"
+    small = await idle.build_context(user_id="lin", include_pending=True, max_tokens=100)
+    assert "yes" in small
+    assert "row" not in small
+    assert "pending" not in await idle.build_context(user_id="lin", include_pending=True, max_tokens=20)
+    assert await idle.build_context(user_id="omar", include_pending=True) == ""
+    await idle.schedule("word " * 10_000, user_id="lin")
+    assert "Owns a boat" in await idle.build_context(user_id="lin", include_pending=True)
+    assert (await idle.schedule(block, user_id="ada")).done  # nothing but what was recalled
