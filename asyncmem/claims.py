@@ -79,7 +79,7 @@ def _capitalised(text: str) -> Iterator[list[str]]:
 # ----------------------------------------------------------------------------------------------------- negations
 
 _NOT = re.compile(
-    r"\b(?:not|never|no|none|nobody|nothing|neither|nor|without|cannot|can't|cant|dont|doesnt|isnt|wont)\b|\w+n't\b"
+    r"\b(?:not|never|no|none|nobody|nothing|neither|nor|without|cannot|can't|cant|dont|doesnt|isnt|wont)\b|\b\w+n't\b"
     r"|\b(?:nicht|kein\w*|nie|niemals|ohne|nein|weder)\b"
     r"|\b(?:nunca|jamás|sin|ningun\w*|ningún|tampoco|nada|ne|pas|jamais|sans|aucun\w*|non|não|nem)\b|\bn'"
     r"|\b(?:не|нет|никогда|без|ни|нельзя)\b|\b(?:لا|ليس|ليست|لست|لم|لن|بدون|أبدا|أبدًا)\b"

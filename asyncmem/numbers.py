@@ -53,7 +53,7 @@ _HAN = {c: i for i, c in enumerate("零一二三四五六七八九十")} | {"〇
 _HAN_RUN = re.compile(r"[零〇一二两兩三四五六七八九十百千万萬]+")
 _DIGITS = re.compile(r"\d+(?:[.,]\d+)*")
 _WORDS = re.compile(r"[^\W\d_]+")
-_COUNT = re.compile(r"(\d+(?:[.,]\d+)*)\s*([^\W\d_]+|[万萬千百億亿만천억])")
+_COUNT = re.compile(r"(?<!\d)(?<!\d[.,])(\d++(?:[.,]\d++)*+)\s*+([^\W\d_]+|[万萬千百億亿만천억])")
 
 _MONTHS = {
     name: number
@@ -148,7 +148,7 @@ def replace_dates(text: str, write: Callable[[str, str], str]) -> str:
     def written(match: re.Match[str]) -> str:
         parts = match.groupdict()
         name = parts.get("month")
-        month = int(parts.get("m") or 0) or _MONTHS[str(name).casefold()[:3]]
+        month = int(parts["m"]) if parts.get("m") else _MONTHS[str(name).casefold()[:3]]
         day = f"-{int(parts['day']):02}" if parts.get("day") else ""
         return write(match[0], f"{parts['year']}-{month:02}{day}")
 

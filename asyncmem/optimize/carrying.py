@@ -2,6 +2,8 @@
 
 import itertools
 import re
+from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from .lexicon import DIRECTED
@@ -64,7 +66,8 @@ def _has(view: View, token: Token) -> bool:
 
 
 def _places(view: View, token: Token) -> list[int]:
-    return [place for key in token.keys for place in view.places.get(key, ())]
+    """Where it stands, in order."""
+    return sorted(place for key in token.keys for place in view.places.get(key, ()))
 
 
 def _same_subject(view: View, claim: View) -> bool:
@@ -91,13 +94,14 @@ def _counted(claim: View) -> Iterator[tuple[Token, Token]]:
 
 def _bound(view: View, number: Token, noun: Token) -> bool:
     """Whether the number stands with the word, and no other number between them."""
-    numbers = [i for i, t in enumerate(view.tokens) if t.kind == "number"]
     nouns = _places(view, noun)
-    return any(
-        not any(min(at, there) < other < max(at, there) for other in numbers)
-        for at in _places(view, number)
-        for there in nouns
-    )
+    return any(_any_between(nouns, *view.around[at]) for at in _places(view, number))
+
+
+def _any_between(places: Sequence[int], after: int, before: int) -> bool:
+    """Whether one of the places, which are in order, lies between these two."""
+    first = bisect_right(places, after)
+    return first < len(places) and places[first] < before
 
 
 def _directed(claim: View) -> Iterator[tuple[Token, Token]]:
@@ -114,14 +118,11 @@ def _is_directed(token: Token) -> bool:
 
 def _follows(view: View, one: Token, other: Token) -> bool:
     """Whether the other stands after the one; directly after it where the one says which way round it is."""
-    later = _places(view, other)
+    earlier, later = _places(view, one), _places(view, other)
     if not _is_directed(one):
-        return any(place < there for place in _places(view, one) for there in later)
-    return any(_next_needed(view, place) in later for place in _places(view, one))
-
-
-def _next_needed(view: View, place: int) -> int:
-    return next((i for i in range(place + 1, len(view.tokens)) if view.tokens[i].needed), -1)
+        return bool(earlier and later) and min(earlier) < max(later)
+    there = set(later)
+    return any(view.following[place] in there for place in earlier)
 
 
 def _in_order(view: View, claim: View) -> bool:
@@ -129,9 +130,9 @@ def _in_order(view: View, claim: View) -> bool:
     letters = [
         t for t in claim.tokens if t.needed and t.kind == "word" and not t.text[0].isascii() and len(t.text) <= 2
     ]
-    pairs = [(a, b) for a, b in itertools.pairwise(letters) if _is_wide(a) and _is_wide(b)]
-    near = sum(_are_near(view, a, b) for a, b in pairs)
-    return near >= _IN_ORDER * len(pairs)
+    pairs = Counter((a, b) for a, b in itertools.pairwise(letters) if _is_wide(a) and _is_wide(b))
+    near = sum(times for (a, b), times in pairs.items() if _are_near(view, a, b))
+    return near >= _IN_ORDER * pairs.total()
 
 
 def _is_wide(token: Token) -> bool:
@@ -140,4 +141,4 @@ def _is_wide(token: Token) -> bool:
 
 def _are_near(view: View, one: Token, other: Token) -> bool:
     later = _places(view, other)
-    return any(0 < there - place <= _BETWEEN for place in _places(view, one) for there in later)
+    return any(_any_between(later, place, place + _BETWEEN + 1) for place in _places(view, one))

@@ -47,7 +47,21 @@ _EMPTY_WORDS = (
 EMPTY = words(_EMPTY_WORDS)
 """Words of the frame."""
 PRONOUNS = words("he she they him her them his their er sie ihr ihre sein seine él ella su sus он она они его ее её их")
-"""Stand for the user at the beginning of a memory, for whoever was named later on."""
+"""Stand for the user, unless somebody else was named before."""
+THEY = words("they them their")
+"""Stand for the user, unless several others were named before."""
+PERSONS = words(
+    "sister brother mother father mom mum dad wife husband spouse partner girlfriend boyfriend fiance son daughter kid"
+    " child baby twin friend colleague coworker boss manager neighbor neighbour uncle aunt cousin grandmother"
+    " grandfather grandma grandpa niece nephew"
+    " roommate flatmate teacher doctor dog cat parrot bird horse pet puppy kitten"
+    " schwester bruder mutter vater frau mann sohn tochter kind freund freundin kollege kollegin chef chefin hund katze"
+    " hermana hermano madre padre esposa esposo marido mujer hijo hija amigo amiga jefe jefa perro gato"
+    " сестра брат мать отец мама папа жена муж сын дочь друг подруга начальник собака кошка кот"
+)
+"""Whom a pronoun may stand for."""
+SEVERAL = words("parents children kids people eltern kinder padres hijos родители дети")
+"""The same, for "they"."""
 OWNING = words("his her their ihr ihre sein seine su sus его ее её их")
 """Say in a result that somebody has something."""
 DIRECTED = words(

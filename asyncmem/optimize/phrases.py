@@ -21,6 +21,7 @@ _CONTRARY = re.compile(
     re.IGNORECASE,
 )
 _VERBLIKE = re.compile(r"[a-z]{2,}(?:[^s\W]s|ed)|[a-zäöüß]{3,}t|[а-яё]+(?:ет|ёт|ит|ут|ют|ат|ят|ал|ала|ил|ила|ся)")
+_RELATIVE = re.compile(r"(?:who|which|that)\b", re.IGNORECASE)
 _WIDE_NOT = re.compile(rf"[不没沒无無勿]|ない|なく|なかっ|ません|ずに|않|없|아니|(?<![{KOREAN}])[안못](?=\s)")
 
 
@@ -71,6 +72,22 @@ class View:
         return found
 
     @cached_property
+    def around(self) -> dict[int, tuple[int, int]]:
+        """For each number's place those of the numbers before and after it, as far as there are any."""
+        numbers = [i for i, token in enumerate(self.tokens) if token.kind == "number"]
+        bounds = zip([-1, *numbers], [*numbers[1:], len(self.tokens)], strict=False)
+        return dict(zip(numbers, bounds, strict=False))
+
+    @cached_property
+    def following(self) -> list[int]:
+        """For each place the next one that matters; -1 where there is none."""
+        found, after = list[int](), -1
+        for place in range(len(self.tokens) - 1, -1, -1):
+            found.append(after)
+            after = place if self.tokens[place].needed else after
+        return found[::-1]
+
+    @cached_property
     def own_needed(self) -> tuple[Token, ...]:
         """Those that are not shared with the clause before it."""
         return tuple(t for t in self.tokens[self.own :] if t.needed)
@@ -105,6 +122,7 @@ class _Before:
     view: View | None = None
     subject: tuple[Token, ...] = ()
     clauses: list[Clause] = field(default_factory=list[Clause])
+    unclear: frozenset[str] = frozenset()
 
 
 def split_sentences(text: str) -> list[str]:
@@ -119,19 +137,31 @@ def sentences(text: str) -> tuple[tuple[Clause, ...], ...]:
     """The text's sentences, each as its clauses; those without any word are left out."""
     found: list[tuple[Clause, ...]] = []
     for sentence in _SENTENCE.split(plain(text)):
-        clauses = _clauses(sentence, first=not found)
+        clauses = _clauses(sentence, found[-1] if found else ())
         if clauses:
             found.append(tuple(clauses))
     return tuple(found)
 
 
-def _clauses(sentence: str, *, first: bool) -> list[Clause]:
-    before = _Before()
+def _clauses(sentence: str, last: tuple[Clause, ...]) -> list[Clause]:
+    before = _Before(unclear=frozenset[str]().union(*map(_unclear, last)))
     for contrary, part in _parts(sentence):
-        tokens = tuple(tokens_of(part, begins=not before.clauses, pronouns=not first or bool(before.clauses)))
+        tokens = tuple(tokens_of(part, begins=not before.clauses, pronouns=before.unclear))
         if tokens:
             before.clauses.append(_clause(part, tokens, before, contrary=contrary))
+            before.unclear |= _unclear(before.clauses[-1])
     return before.clauses
+
+
+def _unclear(clause: Clause) -> frozenset[str]:
+    """The pronouns that may stand for somebody other than the user, after this clause."""
+    tokens = clause.alone.tokens
+    named = {token.text.casefold().removesuffix("'s") for token in tokens}
+    about = {token.text.casefold() for token in _subject(tokens)[0]}
+    plural = {word for word in named if word.endswith("s") and word[:-1] in lexicon.PERSONS}
+    if plural or (named & lexicon.SEVERAL) or (about & lexicon.THEY):
+        return lexicon.PRONOUNS
+    return lexicon.PRONOUNS - lexicon.THEY if about or named & lexicon.PERSONS else frozenset()
 
 
 def _parts(sentence: str) -> Iterator[tuple[bool, str]]:
@@ -148,6 +178,8 @@ def _clause(text: str, tokens: tuple[Token, ...], before: _Before, *, contrary: 
         before.view = View(tokens, 0, marks)
         return Clause(text, before.view)
     led = () if subject else before.subject if stands else ()
+    if _RELATIVE.match(text):
+        led, stands = tuple(t for t in before.view.tokens if t.needed)[-1:], True
     alone = View((*led, *tokens), len(led), marks)
     shared = None if contrary else _shared(tokens, before.view, marks)
     before.subject = subject or before.subject
@@ -166,7 +198,7 @@ def _shared(tokens: tuple[Token, ...], before: View, marks: Marks) -> View:
 
 
 def _without_last(tokens: Sequence[Token], count: int) -> tuple[Token, ...]:
-    """The tokens up to those that the last ``count`` that matter begin with."""
+    """The tokens before the last ``count`` of those that matter."""
     end = len(tokens)
     while end and count:
         end -= 1

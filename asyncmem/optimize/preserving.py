@@ -129,6 +129,7 @@ class _Index:
         self.clauses: list[tuple[int, Clause]] = []
         self.holding: dict[str, list[int]] = {}
         self.saying: dict[str, set[int]] = {}
+        self.found: dict[str, frozenset[int]] = {}
         for i, result in enumerate(results):
             for clause in (clause for sentence in sentences(result.memory) for clause in sentence):
                 self._add(i, clause)
@@ -158,7 +159,7 @@ class _Index:
 
     def _unsaid(self, clauses: Sequence[Clause]) -> list[Fact]:
         """The facts of clauses that must stand in one result."""
-        where: set[int] | None = None
+        where: frozenset[int] | None = None
         missing: list[Fact] = []
         for clause in clauses:
             there = self._where(clause.claim)
@@ -170,12 +171,14 @@ class _Index:
             return missing
         return _facts(token for clause in clauses for token in clause.claim.needed)
 
-    def _where(self, claim: View) -> set[int]:
+    def _where(self, claim: View) -> frozenset[int]:
         """The results that say the claim."""
-        found = set(self.saying.get(_print(claim), ()))
-        if not found:
-            found |= {result for result, clause in self._candidates(claim) if carries(clause, claim)}
-        return found
+        key = _print(claim)
+        if key not in self.found:
+            same = self.saying.get(key)
+            said = same or {i for i, clause in self._candidates(claim) if carries(clause, claim)}
+            self.found[key] = frozenset(said)
+        return self.found[key]
 
     def _candidates(self, claim: View) -> list[tuple[int, Clause]]:
         """Clauses that have the claim's rarest word; without any there can be none."""

@@ -69,13 +69,13 @@ def _one_token(words: str, iso: str) -> str:
     return f" {iso.translate(_PRIVATE)} "
 
 
-def tokens_of(part: str, *, begins: bool, pronouns: bool) -> Iterator[Token]:
+def tokens_of(part: str, *, begins: bool, pronouns: frozenset[str]) -> Iterator[Token]:
     """The tokens of a clause, in order.
 
     Args:
         part: the clause, in the form of ``plain``.
         begins: it begins a sentence, so that its first word's capital says nothing.
-        pronouns: they stand for somebody who was named before.
+        pronouns: those that may stand for somebody who was named before.
     """
     counted: list[str] = []
     for match in _TOKEN.finditer(part):
@@ -125,7 +125,7 @@ def _canonical(value: Decimal) -> str:
 
 
 @lru_cache(maxsize=65_536)
-def _word(text: str, *, begins: bool, pronouns: bool) -> Token:
+def _word(text: str, *, begins: bool, pronouns: frozenset[str]) -> Token:
     owner = text.removesuffix("'s")
     word = owner.casefold()
     also = (f"={word}", "own") if owner != text or word in lexicon.OWNING else (f"={word}",)
@@ -133,7 +133,7 @@ def _word(text: str, *, begins: bool, pronouns: bool) -> Token:
         return Token(frozenset({word}), "negation", text, needed=False, also=also)
     if word in lexicon.CLASS_OF:
         return Token(frozenset({lexicon.CLASS_OF[word]}), "word", text, also=also)
-    needed = word not in lexicon.EMPTY and (pronouns or word not in lexicon.PRONOUNS)
+    needed = word not in lexicon.EMPTY and (word in pronouns or word not in lexicon.PRONOUNS)
     key = stem(word) + ("<" if _is_past(word) else "")
     kind: FactKind = "unit" if word in lexicon.UNITS else "negation" if is_negated(word) else "word"
     if _is_name(owner, begins=begins) and needed:

@@ -147,3 +147,4 @@ def test_dates_are_rewritten() -> None:
     assert replace_dates(text, lambda words, iso: f"<{iso}>") == (
         "On <2021-03-13> and <2021-03-13>, in <2019-05>, <2021-03-13>, <2021-03>; 1990 at 7:30"
     )
+    assert replace_dates("2021-00", lambda words, iso: iso) == "2021-00"

@@ -47,6 +47,11 @@ def lost_of(sources: list[str], *results: str) -> list[str]:
         ("Parrots are named Pip and Bo", "Has two parrots named Pip and Bo."),
         ("Works as a nurse", "Lives in Oslo and works as a nurse"),
         ("Anna works as a nurse", "Anna lives in Oslo and works as a nurse"),
+        ("Likes green tea", "The user lives in Oslo. They like green tea."),
+        ("Likes green tea", "Has a dog. They like green tea."),
+        ("Likes green tea", "Lives in Oslo, and she likes green tea."),
+        ("Biscuit hates thunder", "Has a dog named Biscuit, who hates thunder."),
+        ("Has a sister. She lives in Oslo.", "Has a sister. She lives in Oslo and works."),
         ("Does not eat meat", "Doesn't eat meat or fish"),
         ("Born on 2021-03-13", "Born on March 13, 2021, in Leeds"),
         ("Born on 13 марта 2021", "Born on 13.03.2021"),
@@ -99,6 +104,12 @@ def test_what_is_carried(source: str, result: str) -> None:
         ("Works as a nurse", "Anna lives in Oslo and works as a nurse"),
         ("Lives in Krakow", "Has a sister who lives in Krakow"),
         ("Hates thunder", "The dog Biscuit hates thunder"),
+        ("Hates thunder", "Has a dog named Biscuit, who hates thunder."),
+        ("Likes green tea", "Has a sister. She likes green tea."),
+        ("Likes green tea", "Anna lives in Oslo. She likes green tea."),
+        ("Likes green tea", "Anna lives in Oslo, and she likes green tea."),
+        ("Likes green tea", "Keeps two parrots. They like green tea."),
+        ("Likes green tea", "Has parents in Oslo. They like green tea."),
         ("Moved from Leeds to Porto", "Moved from Porto to Leeds"),
         ("Prefers tea over coffee", "Prefers coffee over tea"),
         ("Says Anna helps Ben", "Says Ben helps Anna"),
@@ -279,3 +290,15 @@ def test_many_memories_take_time_in_proportion() -> None:
         return time.process_time() - before
 
     assert seconds(2000) < 9 * seconds(500)
+
+
+@pytest.mark.parametrize(
+    "piece", ["2 cats ", "x, ", "a and ", "猫", "あいう", "a", "1", "1,", "not ", '"a" ', "from to ", "2021-03-13 "]
+)
+def test_hostile_texts_take_no_time(piece: str) -> None:
+    """Whatever is repeated through the longest text that a memory holds, comparing it takes seconds, not minutes."""
+    text = (piece * 8000)[:7990].strip()
+    changed = f"{text[:3900]} zz {text[3900:]}"[:8000]
+    before = time.process_time()
+    lost(memories(text, changed), [UserMemory(memory=f"qq {text}"[:8000])])
+    assert time.process_time() - before < 10
