@@ -34,6 +34,7 @@ from asyncmem import (  # noqa: E402
     ChatReply,
     ChatRequest,
     MemoryManager,
+    OptimizationError,
     OptimizationResult,
     Settings,
     UserMemory,
@@ -171,14 +172,18 @@ async def careless(uri: str, damage: str, strategy: str) -> dict[str, int]:
     facts = made_up(100, chance)
     model = Careless(facts, damage, chance)
     async with filled(uri, facts, model=model) as manager:
-        result = await manager.optimize_memories(user_id=USER, strategy=strategy)
+        refused = False
+        try:
+            await manager.optimize_memories(user_id=USER, strategy=strategy)
+        except OptimizationError:
+            refused = True
         texts = [m.memory for m in await manager.get_user_memories(user_id=USER)]
     return {
         "memories": len(facts),
         "damaged": model.damaged,
         "lost": sum(not fact.survives(texts) for fact in facts),
         "after": len(texts),
-        "calls": result.usage.calls,
+        "refused": refused,
     }
 
 
@@ -269,7 +274,8 @@ def table(results: dict[str, Any]) -> str:
             lines.append(f"| {kind} | {int(size):,} | {times} | {ratio:.1f} |")
     lines += ["", "| the model | memories | said otherwise | lost | memories afterwards |", "|" + "---|" * 5]
     for name, each in results["careless"].items():
-        lines.append(f"| {name} | {each['memories']} | {each['damaged']} | {each['lost']} | {each['after']} |")
+        after = f"{each['after']} (refused as a whole)" if each["refused"] else each["after"]
+        lines.append(f"| {name} | {each['memories']} | {each['damaged']} | {each['lost']} | {after} |")
     found = results.get("real")
     if found:
         lines += [

@@ -46,7 +46,7 @@ def show_result(result: OptimizationResult, user: str, console: Console) -> None
         f"\n{before} to {after} memories, {about}{result.tokens_before:,} to {result.tokens_after:,} tokens",
         highlight=False,
     )
-    console.print(_checked(result), highlight=False)
+    console.print(_checked(result), soft_wrap=True, highlight=False)
     if result.usage.calls:
         console.print(describe(result.usage), highlight=False)
     undo = f"asyncmem optimize --user {user} --undo {result.run_id}"
@@ -55,8 +55,8 @@ def show_result(result: OptimizationResult, user: str, console: Console) -> None
 
 def _checked(result: OptimizationResult) -> str:
     counts = ", ".join(f"{count} {kind}" for kind, count in sorted(result.report.checked.items()) if count)
-    missing = len(result.report.missing)
-    kept = f"; {missing} memories stay, since a fact of theirs was missing" if missing else ""
+    missing = len(result.report.kept)
+    kept = f"; {missing} of the memories stayed, since a fact of theirs was missing" if missing else ""
     return f"facts looked for: {counts or 'none'}{kept}"
 
 

@@ -11,7 +11,7 @@ from ..errors import OptimizationError
 from ..types import UserMemory
 from .merging import merged
 from .model import OptimizationModel
-from .parts import cost, parts_of, storable
+from .parts import PER_MEMORY, cost, parts_of, storable
 from .preserving import Fact, Lost, preserved
 from .supporting import invented, is_foreign, supported
 from .wording import Summary, summary_prompt, told_again
@@ -153,8 +153,7 @@ async def _ask(
     text = (await model.structured(prompt, Summary)).memory.strip()
     if not text:
         return _Judged(text, "is blank")
-    parted = len(texts)  # a token each for what parts them: a full stop, or "and"
-    if await model.count_tokens([text]) > await model.count_tokens(texts) + parted:
+    if await model.count_tokens([text]) > await model.count_tokens(texts) + PER_MEMORY * len(texts):
         return _Judged(text, "is longer than the memories together")
     if any(len(piece) > MAX_TEXT for piece in storable(text)):
         return _Judged(text, f"has a sentence of more than {MAX_TEXT:,} characters")

@@ -75,7 +75,7 @@ def test_add_list_forget_erase(run: Run) -> None:
     assert (gone.exit_code, json.loads(gone.stdout)) == (0, {"deleted": True})
     assert run("erase", "--user", "jane", answer="n\n").exit_code == 1
     erased = run("erase", "--user", "jane", answer="y\n")
-    assert erased.stdout.strip().endswith("erased: 1 memories, 1 archive, 0 captures")
+    assert erased.stdout.strip().endswith("erased: 1 memories, 1 archive, 0 captures, 0 optimizations, 0 jobs")
     assert json.loads(run("erase", "--user", "jane", "--yes", "--json").stdout)["counts"]["memories"] == 0
 
 
@@ -301,3 +301,42 @@ def test_the_queue_is_shown_and_its_dead_are_retried(environment: dict[str, str]
 
     asyncio.run(schedule())
     assert run("queue", "--retry").stdout.startswith("1 depth,")
+
+
+def test_optimize_preview_apply_list_undo(run: Run, provider: ProviderSimulator) -> None:
+    """A preview shows what goes and comes and writes nothing; applied, it is listed, and undone by its run id."""
+    for text in ("Keeps two parrots", "Works nights", "Parrots are named [Pip] and Bo"):
+        run("add", text, "--user", "lin")
+    provider.behaviour = Behaviour(says={"memory": "Keeps two parrots named [Pip] and Bo. Works nights."})
+    preview = run("optimize", "--user", "lin", "--dry-run")
+    assert preview.exit_code == 0
+    for line in ("- Works nights", "+ Keeps two parrots named [Pip] and Bo.", "3 to 1 memories", "nothing was written"):
+        assert line in preview.stdout
+    assert len(json.loads(run("list", "--user", "lin", "--json").stdout)) == 3
+    done = json.loads(run("optimize", "--user", "lin", "--json").stdout)
+    assert (done["applied"], len(done["memories"]), len(done["retired"])) == (True, 1, 3)
+    assert json.loads(run("optimize", "--user", "lin", "--list", "--json").stdout)[0]["run_id"] == done["run_id"]
+    assert "1 optimizations" in run("optimize", "--user", "lin", "--list").stdout
+    undone = run("optimize", "--user", "lin", "--undo", done["run_id"])
+    assert "3 brought back, 1 removed" in undone.stdout
+    again = run("optimize", "--user", "lin", "--undo", done["run_id"], "--json")
+    assert (again.exit_code, "undone" in again.stderr) == (1, True)
+    assert len(json.loads(run("list", "--user", "lin", "--json").stdout)) == 3
+
+
+def test_optimize_says_what_it_kept(run: Run, provider: ProviderSimulator) -> None:
+    """What the summary lacks stays and is shown; the run id for an undo is printed; nothing to do is said."""
+    for text in ("Keeps two parrots", "Works nights", "Parrots are named Pip and Bo"):
+        run("add", text, "--user", "lin")
+    provider.behaviour = Behaviour(says={"memory": "Keeps two parrots named Pip and Bo."})
+    done = run("optimize", "--user", "lin")
+    assert "1 of the memories stayed, since a fact of theirs was missing" in done.stdout
+    assert "to undo it: asyncmem optimize --user lin --undo " in done.stdout
+    run_id = done.stdout.split("--undo ")[1].split()[0]
+    changed = json.loads(run("list", "--user", "lin", "--json").stdout)[-1]["memory_id"]
+    assert run("forget", changed, "--user", "lin").exit_code == 0
+    assert json.loads(run("optimize", "--user", "lin", "--undo", run_id, "--json").stdout)["restored"]
+    alone = run("optimize", "--user", "omar", "--strategy", "deduplicate", env={"ASYNCMEM_MODEL": ""})
+    assert "nothing changed" in alone.stdout
+    wrong = run("optimize", "--user", "lin", "--strategy", "shrink")
+    assert (wrong.exit_code, "deduplicate" in wrong.stderr) == (2, True)
