@@ -31,13 +31,14 @@ from chaos_cluster import Cluster, running_cluster, small_disk  # noqa: E402
 from chaos_side import SETTINGS, Moody  # noqa: E402
 
 from asyncmem import AsyncMemError, MemoryManager, UserMemory  # noqa: E402
+from tests.servers import running_mongod, with_database  # noqa: E402
 
 RESULTS = ROOT / "benchmarks" / "results" / "chaos.json"
 PAGE = ROOT / "docs" / "background.md"
 SIDE = Path(__file__).parent / "chaos_side.py"
 WORKERS = 4
 WRITERS = 2
-DISK = "160m"
+DISK = "120m"
 """An empty embedded server takes a part of it."""
 STILL = 5
 """Users that nobody writes to while it burns."""
@@ -46,11 +47,11 @@ STILL = 5
 class Sides:
     """The processes around the cluster."""
 
-    def __init__(self, uri: str, folder: Path) -> None:
+    def __init__(self, uri: str, folder: Path, *, writers: int = WRITERS) -> None:
         self._uri = uri
         self._folder = folder
         self.workers = [self._start("worker", n) for n in range(WORKERS)]
-        self.writers = [self._start("writer", n) for n in range(WRITERS)]
+        self.writers = [self._start("writer", n) for n in range(writers)]
 
     def _start(self, role: str, number: int) -> "subprocess.Popen[bytes]":
         command = [sys.executable, str(SIDE), role, self._uri, str(self._folder), str(number + 1)]
@@ -185,6 +186,7 @@ async def replica_set(seconds: float) -> dict[str, Any]:
                 before = [await manager.get_user_memories(user_id=f"still{n}") for n in range(STILL)]
                 sides = Sides(cluster.uri, folder)
                 try:
+                    await _drained(manager, "I own the first item")  # so that the workers are there
                     recovered = await burn(manager, cluster, sides, seconds)
                     sides.stop_writing()
                     await _drained(manager)
@@ -198,9 +200,12 @@ async def replica_set(seconds: float) -> dict[str, Any]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-async def _drained(manager: MemoryManager) -> None:
+async def _drained(manager: MemoryManager, first: str | None = None) -> None:
     """Wait until everything is captured, what failed too often included."""
-    async with asyncio.timeout(180):
+    if first is not None:
+        await (await manager.schedule(first, user_id="probe", flush=True)).wait(timeout=60)
+        return
+    async with asyncio.timeout(900):
         while True:
             with contextlib.suppress(AsyncMemError):
                 await manager.retry_dead()
@@ -219,7 +224,7 @@ async def full_disk() -> dict[str, Any] | None:
         refused: Counter[str] = Counter()
         with contextlib.suppress(AsyncMemError):  # a server without room may not even close in order
             async with MemoryManager(f"embedded:{disk}/data", settings=SETTINGS) as manager:
-                while sum(refused.values()) < 3 and len(promised) < 20_000:
+                while not refused and len(promised) < 20_000:
                     text = f"Item {len(promised)} {random.Random(len(promised)).randbytes(3_900).hex()}"
                     try:
                         await manager.add_user_memory(UserMemory(memory=text), user_id="lin")
@@ -233,9 +238,61 @@ async def full_disk() -> dict[str, Any] | None:
     return {"acknowledged": len(promised), "refused with": sorted(refused), "lost": lost, "doubled": doubled}
 
 
-async def run(seconds: float) -> dict[str, Any]:
+def turns_of(user: int) -> list[str]:
+    """What a user of the crowd says."""
+    return [f"I own the {what} numbered {user}" for what in ("bike", "boat", "drone")]
+
+
+async def crowd(users: int) -> dict[str, Any]:
+    """Three turns of each of many users, with workers killed meanwhile, beside a run of one capture after the other."""
+    folder = Path(tempfile.mkdtemp(prefix="asyncmem-chaos-notes-"))
+    settings = SETTINGS.model_copy(update={"workers": False})
+    try:
+        with running_mongod(replica_set=True) as server:
+            uri = with_database(server.uri, "crowd")
+            async with MemoryManager(uri, model=Moody(folder), settings=settings) as manager:
+                alone = {f"alone{n}": turns_of(n) for n in range(0, users, max(1, users // 100))}
+                for user, said in alone.items():
+                    for text in said:
+                        await manager.create_user_memories(text, user_id=user)
+                sequential = [await _texts(manager, f"alone{n}") for n in range(0, users, max(1, users // 100))]
+                sides = Sides(uri, folder, writers=0)
+                try:
+                    scheduling = time.perf_counter()
+                    for turn in range(3):
+                        for start in range(0, users, 32):
+                            some = range(start, min(users, start + 32))
+                            await asyncio.gather(*(manager.schedule(turns_of(n)[turn], user_id=f"u{n}") for n in some))
+                        if turn:
+                            sides.kill_worker()
+                    scheduled = time.perf_counter() - scheduling
+                    await _drained(manager)
+                finally:
+                    sides.end()
+                done = time.perf_counter() - scheduling
+                there = [await _texts(manager, f"u{n}") for n in range(users)]
+        wrong = sum(there[n] != turns_of(n) for n in range(users))
+        sample = [there[n] for n in range(0, users, max(1, users // 100))]
+        return {
+            "users": users,
+            "schedules": 3 * users,
+            "a schedule ms": round(scheduled / 3 / users * 1000, 2),
+            "seconds": round(done),
+            "unlike the sequential run": wrong + sum(a != b for a, b in zip(sample, sequential, strict=True)),
+            "sequential sample": len(alone),
+        }
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+async def _texts(manager: MemoryManager, user: str) -> list[str]:
+    return [m.memory for m in await manager.get_user_memories(user_id=user)]
+
+
+async def run(seconds: float, users: int) -> dict[str, Any]:
     """Everything."""
-    return {"seconds": seconds, **await replica_set(seconds), "full disk": await full_disk()}
+    found = {"seconds": seconds, **await replica_set(seconds), "full disk": await full_disk()}
+    return {**found, "crowd": await crowd(users)}
 
 
 def lines_of(results: dict[str, Any]) -> list[str]:
@@ -251,6 +308,13 @@ def lines_of(results: dict[str, Any]) -> list[str]:
     if full:
         promised = f"{full['acknowledged']:,}, then {' or '.join(full['refused with'])}"
         lines.append(f"| add, embedded, until the disk is full | {promised} | {full['lost']} | {full['doubled']} | | |")
+    crowd = results["crowd"]
+    told = (
+        f"{crowd['users']:,} users, three turns each, scheduled in {crowd['a schedule ms']:.1f} ms a turn, done after "
+        f"{crowd['seconds']:,} s, two workers killed: {crowd['unlike the sequential run']} users' memories differ from "
+        "those of a run of one capture after the other."
+    )
+    lines += ["", told]
     other = f"{results['with another user']} with another user, {results['still users touched']} other users touched"
     return [*lines, "", f"{results['seconds']:.0f} seconds of faults; {other}."]
 
@@ -271,13 +335,14 @@ def main() -> None:
     """Run, or write the table of the last results."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=300)
+    parser.add_argument("--users", type=int, default=10_000, help="the crowd")
     parser.add_argument("--write", action="store_true", help=f"keep the figures in {RESULTS.name}, and write the page")
     parser.add_argument("--table", action="store_true", help="write the last results into the page, do nothing else")
     options = parser.parse_args()
     if options.table:
         write_page()
         return
-    results = asyncio.run(run(options.seconds))
+    results = asyncio.run(run(options.seconds, options.users))
     results["date"] = datetime.now(UTC).date().isoformat()
     print("\n".join(lines_of(results)))
     if options.write:

@@ -29,7 +29,7 @@ from pymongo.monitoring import (  # noqa: E402
     CommandSucceededEvent,
 )
 
-from asyncmem import Embeddings, MemoryManager, UserMemory  # noqa: E402
+from asyncmem import Embeddings, MemoryManager, Settings, UserMemory  # noqa: E402
 from asyncmem.testing import ScriptedModel  # noqa: E402
 from tests.servers import running_mongod, with_database  # noqa: E402
 
@@ -104,7 +104,7 @@ async def commands(uri: str) -> dict[str, dict[str, int]]:
     model = ScriptedModel([json.dumps(said), json.dumps({"operations": []})])
     async with (
         AsyncMongoClient[dict[str, Any]](uri, event_listeners=[counting]) as client,
-        MemoryManager(client.get_default_database(), model=model) as manager,
+        MemoryManager(client.get_default_database(), model=model, settings=Settings(workers=False)) as manager,
     ):
         user = "jane"
         ids = await manager.add_user_memories([memory(n) for n in range(A_USER)], user_id=user)
@@ -124,6 +124,7 @@ async def commands(uri: str) -> dict[str, dict[str, int]]:
             "delete": lambda: manager.delete_user_memory(ids[1], user_id=user),
             "capture that adds one": lambda: manager.create_user_memories("I keep bees", user_id=user),
             "capture that adds none": lambda: manager.create_user_memories("How are you?", user_id=user),
+            "schedule": lambda: manager.schedule("I row", user_id=user),
         }
         found: dict[str, dict[str, int]] = {}
         for name, call in verbs.items():

@@ -20,7 +20,9 @@ class Recorder(CommandListener):
         self.commands: list[Row] = []
 
     def started(self, event: CommandStartedEvent) -> None:
-        asks = event.command_name in _ASKING and "$listSearchIndexes" not in str(event.command.get("pipeline", ""))
+        # neither a probe of what the server can do nor a change stream, which reads the oplog, is a query
+        begins = str(event.command.get("pipeline", ""))
+        asks = event.command_name in _ASKING and not any(s in begins for s in ("$listSearchIndexes", "$changeStream"))
         if asks:
             self.commands.append(dict(event.command))
 

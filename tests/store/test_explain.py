@@ -3,6 +3,7 @@
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -16,8 +17,9 @@ from .queries_seen import Recorder, Row, collection_of, explained, filter_of, sh
 
 pytestmark = pytest.mark.anyio
 
-EVERYBODY = {"asyncmem_memories": 2, "asyncmem_captures": 1, "asyncmem_optimizations": 1}
-"""Shapes of queries that are about all users at once, by collection: pages of user ids; journals at opening."""
+EVERYBODY = {"asyncmem_memories": 2, "asyncmem_captures": 1, "asyncmem_optimizations": 1, "asyncmem_jobs": 3}
+"""Shapes of queries that are about all users at once, by collection: pages of user ids; journals at opening; what in
+the queue is due, what waits, what is dead."""
 OTHERS = 300
 
 
@@ -27,7 +29,7 @@ async def recorded(uri: str, *steps: Any) -> AsyncIterator[tuple[MemoryManager, 
     recorder = Recorder()
     client: AsyncMongoClient[Row] = AsyncMongoClient(uri, event_listeners=[recorder])
     model = ScriptedModel(steps)
-    settings = Settings(history_limit=1)
+    settings = Settings(history_limit=1, debounce=timedelta(seconds=0.2))
     async with (
         client,
         MemoryManager(
@@ -108,7 +110,21 @@ async def capture(manager: MemoryManager, lin: str = "lin") -> None:
     for message in ("I keep bees", "I moved to Porto", "Forget that I keep bees", "Forget everything about me"):
         await manager.create_user_memories(message, user_id=lin, idempotency_key=message)
     await manager.clear_user_memories(user_id=lin)
+    await wait_in_line(manager, lin)
     await manager.erase_user(lin)
+
+
+async def wait_in_line(manager: MemoryManager, lin: str) -> None:
+    """Schedule, look, wait, fail, try again."""
+    ticket = await manager.schedule("I row", user_id=lin, idempotency_key="row")
+    await manager.build_context(user_id=lin, include_pending=True)
+    await manager.schedule("I swim", user_id=lin, flush=True)
+    await ticket.wait(timeout=30)
+    await (await manager.get_ticket(ticket.id, user_id=lin)).wait(timeout=30)
+    await manager.drain(timeout=30)
+    await manager.queue_status()
+    await manager.retry_dead(lin)
+    await manager.retry_dead()
 
 
 @pytest.mark.parametrize("kind", ["replica_set", "standalone"])
@@ -123,6 +139,7 @@ async def test_every_query_is_answered_by_an_index(
         plan({"op": "add", "memory": "Moved to Porto", "evidence": "I moved to Porto"}),
         plan({"op": "delete", "memory_id": "1", "evidence": "Forget that I keep bees"}),
         plan({"op": "clear"}),
+        plan({"op": "add", "memory": "Rows", "evidence": "I row"}),
     ]
     async with recorded(uri, *says) as (manager, recorder):
         crowd = [UserMemory(memory=f"Of others {n}", user_id=f"other{n % 20}") for n in range(OTHERS)]
