@@ -81,36 +81,50 @@ class Sides:
             process.wait()
 
 
-async def _kill_primary(cluster: Cluster) -> None:
+Deed = Callable[[], Awaitable[None]]
+
+
+async def _kill_primary(cluster: Cluster) -> Deed:
     node = await cluster.primary()
     node.kill()
-    await asyncio.sleep(3)
-    node.start()
+    return _later(node.start)
 
 
-async def _cut_primary(cluster: Cluster) -> None:
+async def _cut_primary(cluster: Cluster) -> Deed:
     node = await cluster.primary()
     node.proxy.cut()
-    await asyncio.sleep(3)
-    node.proxy.mend()
+    return _later(node.proxy.mend)
 
 
-async def _mood(sides: Sides, mood: str) -> None:
+async def _step_down(cluster: Cluster) -> Deed:
+    await cluster.step_down()
+    return _later(lambda: None)
+
+
+async def _mood(sides: Sides, mood: str) -> Deed:
     sides.mood(mood)
-    await asyncio.sleep(3)
-    sides.mood("")
+    return _later(lambda: sides.mood(""))
 
 
-async def _kill_worker(sides: Sides) -> None:
+async def _kill_worker(sides: Sides) -> Deed:
     sides.kill_worker()
+    return _later(lambda: None)
 
 
-def faults(cluster: Cluster, sides: Sides) -> dict[str, Callable[[], Awaitable[None]]]:
-    """What is done to them."""
+def _later(mend: Callable[[], None]) -> Deed:
+    async def mending() -> None:
+        await asyncio.sleep(3)
+        mend()
+
+    return mending
+
+
+def faults(cluster: Cluster, sides: Sides) -> dict[str, Callable[[], Awaitable[Deed]]]:
+    """What is done to them; each gives what mends it, three seconds later."""
     return {
         "a worker is killed": lambda: _kill_worker(sides),
         "the primary is killed, and comes back": lambda: _kill_primary(cluster),
-        "the primary steps down": cluster.step_down,
+        "the primary steps down": lambda: _step_down(cluster),
         "the primary's network is cut for 3 s": lambda: _cut_primary(cluster),
         "the model takes 2 s, for 3 s": lambda: _mood(sides, "slow"),
         "the model fails, for 3 s": lambda: _mood(sides, "failing"),
@@ -145,7 +159,8 @@ async def burn(manager: MemoryManager, cluster: Cluster, sides: Sides, seconds: 
             if time.monotonic() > ends and found[name]:
                 continue
             number += 1
-            _, recovered = await asyncio.gather(fault(), recovery(manager, number))
+            mend = await fault()
+            _, recovered = await asyncio.gather(mend(), recovery(manager, number))
             found[name].append(recovered)
             print(f"  {name}: {recovered}", flush=True)
             await asyncio.sleep(1)
