@@ -18,11 +18,11 @@ SUITES = ("tests/unit", "tests/contracts", "tests/property", "tests/store", "tes
 ONCE = (
     "tests/providers",
     "tests/store/test_embedded.py",
-    "tests/store/test_killed.py",
-    "tests/store/test_swaps_killed.py",
     "tests/unit/test_local_model.py",
 )
 """Suites of other processes and of litellm, which the version of Python changes nothing of: the first runs them."""
+CRASHES = ("tests/store/test_killed.py", "tests/store/test_swaps_killed.py", "tests/store/test_chaos.py")
+"""Suites that kill processes and servers hundreds of times; minutes of waiting, so a session of their own."""
 
 
 def wheel(session: nox.Session) -> str:
@@ -76,8 +76,15 @@ def tests(session: nox.Session) -> None:
     install_locked(session)
     later = session.python != PYTHONS[0]
     suites = [suite for suite in SUITES if not (later and suite in ONCE)]
-    once = [f"--ignore={path}" for path in ONCE if later]
-    pytest(session, *(session.posargs or [*once, *suites]))
+    left_out = [f"--ignore={path}" for path in (*CRASHES, *(ONCE if later else ()))]
+    pytest(session, *(session.posargs or [*left_out, *suites]))
+
+
+@nox.session
+def crashes(session: nox.Session) -> None:
+    """Kill -9 at every write, and a minute under fire on a replica set of three."""
+    install_locked(session)
+    session.run("pytest", "-n", "2", *(session.posargs or CRASHES))
 
 
 @nox.session
@@ -99,8 +106,8 @@ def coverage(session: nox.Session) -> None:
 def minimums(session: nox.Session) -> None:
     """The suite on the lowest versions that the package allows; an embedded server's engine has no lower one."""
     session.install("--quiet", "--resolution", "lowest-direct", f"{wheel(session)}[all]", *group("test"))
-    engines = [path for path in ONCE if path != "tests/providers"]
-    session.run("pytest", "-n", "2", *(f"--ignore={path}" for path in engines), *SUITES)
+    left_out = [path for path in (*ONCE, *CRASHES) if path != "tests/providers"]
+    session.run("pytest", "-n", "2", *(f"--ignore={path}" for path in left_out), *SUITES)
 
 
 @nox.session
