@@ -112,11 +112,11 @@ class Background:
         jobs, pause = self._store.jobs, _PAUSES[0]
         ends = None if timeout is None else time.monotonic() + timeout
         status, until = await jobs.status()
+        await jobs.flush()
         while status.depth + status.in_flight:
             if ends is not None and time.monotonic() >= ends:
                 left = status.depth + status.in_flight
                 raise DrainTimeoutError(f"{left:,} scheduled captures are left; they stay in the queue", left=left)
-            await jobs.flush()
             self.workers.wake()
             await asyncio.sleep(pause)
             pause = min(pause * 1.5, _PAUSES[1])

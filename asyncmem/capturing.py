@@ -11,6 +11,7 @@ from weakref import WeakValueDictionary
 import anyio.to_thread
 
 from .capture import CaptureOptions, Decision, decide
+from .errors import StoreTimeoutError
 from .filters import NO_FILTERS
 from .fingerprints import conversation_prints, key_print
 from .llm import LLM
@@ -94,18 +95,22 @@ class Capturer:
             decision, applied = await self._decided(job)
         return _result(decision, applied, began)
 
-    async def carry_out(self, store: "MemoryStore", talks: Sequence[Talk], erasures: int) -> Carried:
+    async def carry_out(self, store: "MemoryStore", talks: Sequence[Talk], erasures: int, turn: int) -> Carried:
         """Capture scheduled conversations of one user, as many of them as fold into one; each of them once, for ever.
 
         Args:
             store: where the memories are.
             talks: in order; not empty.
             erasures: what ``Captures.begun`` said before the conversations were taken from the queue.
+            turn: that of the claim by which they were taken.
+
+        Raises:
+            StoreTimeoutError: a worker that was thought to be gone was in the way; retryable.
         """
         began, first = time.monotonic(), talks[0]
         async with self._users.setdefault(first.scope.user_id, asyncio.Lock()):
             await store.applier.recover(first.scope.user_id)
-            if (earlier := await self.carried_out(store, first)) is not None:
+            if (earlier := await self.carried_out(store, first, turn)) is not None:
                 return Carried(1, earlier)
             prints = {p for talk in talks for p in (*talk.prints, talk.mark)}
             known = await store.captures.known(first.scope.user_id, sorted(prints))
@@ -120,13 +125,16 @@ class Capturer:
             )
             decision, applied = await self._decided(job)
             if applied.repeated:  # by somebody who had taken them before, and was thought to be gone
-                return Carried(1, await self.carried_out(store, first) or _repeated(began))
+                earlier = await self.carried_out(store, first, turn)
+                if earlier is None:  # they were only closed, and are open again
+                    raise StoreTimeoutError("another worker was in the way: try again", retryable=True)
+                return Carried(1, earlier)
         return Carried(folded.count, _result(decision, applied, began))
 
-    async def carried_out(self, store: "MemoryStore", talk: Talk) -> CaptureResult | None:
+    async def carried_out(self, store: "MemoryStore", talk: Talk, turn: int) -> CaptureResult | None:
         """What came of a scheduled conversation that was captured already; ``None`` if it was not."""
         began = time.monotonic()
-        notes = await store.captures.applied(talk.scope.user_id, talk.guard)
+        notes = await store.captures.applied(talk.scope.user_id, talk.guard, turn)
         if notes is None:
             return None
         return replace(_repeated(began), changes=await store.jobs.retold(talk.scope.user_id, notes))

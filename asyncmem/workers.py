@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import anyio.to_thread
 
-from .capturing import Capturer
+from .capturing import Capturer, Carried
 from .errors import CaptureAbandonedError, StoreError
 from .outcomes import is_passing
 from .packing import INLINE, Talk, prints_of, unpack
@@ -193,13 +193,17 @@ class Workers:
             self._check_attempts(claim)
             size = sum(len(job.body) for job in claim.jobs)
             talks = await anyio.to_thread.run_sync(_talks, claim) if size > INLINE else _talks(claim)
-            carried = await self.capturer.carry_out(self.store, talks, erasures)
+            carried = await self.capturer.carry_out(self.store, talks, erasures, claim.turn)
         except Exception as error:  # noqa: BLE001  whatever a capture fails of, its job must not be lost or block others
             await self._failed(claim, error)
             return
-        await self.store.jobs.finish(claim, carried.count, carried.result)
-        self._count(done=carried.count)
-        self.outcomes.tell([job.id for job in claim.jobs[: carried.count]], result=carried.result)
+        await self._finish(claim, carried)
+
+    async def _finish(self, claim: "Claim", carried: Carried) -> None:
+        ours = await self.store.jobs.finish(claim, carried.count, carried.result)
+        self._count(done=carried.count if ours else 0)
+        if ours or not carried.result.repeated:  # else whoever has the lane now knows better
+            self.outcomes.tell([job.id for job in claim.jobs[: carried.count]], result=carried.result)
 
     def _check_attempts(self, claim: "Claim") -> None:
         if claim.attempts > self.settings.job_attempts:
@@ -222,18 +226,20 @@ class Workers:
 
     async def _bury(self, claim: "Claim", error: Exception) -> None:
         """Set a job aside, unless a worker that was thought to be gone has carried it out meanwhile."""
-        talk = await anyio.to_thread.run_sync(lambda: _talks(claim)[0])
-        if not await self.store.captures.close(claim.user_id, talk.guard):
-            result = await self.capturer.carried_out(self.store, talk)
-            if result is not None:  # pragma: no branch  who closed it wrote the row that is asked for
-                await self.store.jobs.finish(claim, 1, result)
-                self._count(done=1)
-                self.outcomes.tell([claim.jobs[0].id], result=result)
-            return
-        _log.error("a scheduled capture is set aside as a dead letter (%s)", type(error).__name__)
-        await self.store.jobs.bury(claim, error)
-        self._count(dead=1)
-        self.outcomes.tell([claim.jobs[0].id], error=error)
+        if not await self.store.jobs.beat(claim):
+            return  # it is somebody else's by now
+        captures, guard = self.store.captures, claim.jobs[0].guard
+        if not await captures.close(claim.user_id, guard, claim.turn):
+            talk = await anyio.to_thread.run_sync(lambda: _talks(claim)[0])
+            result = await self.capturer.carried_out(self.store, talk, claim.turn)
+            if result is not None:  # pragma: no branch  what was not closed was applied
+                await self._finish(claim, Carried(1, result))
+        elif await self.store.jobs.bury(claim, error):
+            _log.error("a scheduled capture is set aside as a dead letter (%s)", type(error).__name__)
+            self._count(dead=1)
+            self.outcomes.tell([claim.jobs[0].id], error=error)
+        else:
+            await captures.reopen(claim.user_id, guard, claim.turn)
 
     def _pause_after(self, attempts: int, asked: float | None) -> timedelta:
         """The pause doubles with each attempt, and is never shorter than the provider asks for."""

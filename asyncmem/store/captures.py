@@ -53,17 +53,40 @@ class Captures:
             cursor = self._rows.find(query, {"prints": 1})
             return {bytes(p) async for page in pages(cursor) for row in page for p in row["prints"]}
 
-    async def applied(self, user_id: str, guard: bytes) -> list[Row] | None:
-        """The changes of the capture that carried out a scheduled one, as ``note`` keeps them; ``None`` for none."""
-        async with self._core.calling():
-            row = await self._rows.find_one({"user_id": user_id, "prints": guard}, {"changes": 1})
-        return None if row is None else row.get("changes", [])
+    async def applied(self, user_id: str, guard: bytes, turn: int) -> list[Row] | None:
+        """The changes of the capture that carried out a scheduled one, as ``note`` keeps them; ``None`` for none.
 
-    async def close(self, user_id: str, guard: bytes) -> bool:
-        """See to it that nobody applies a scheduled capture any more; whether nobody has."""
-        record = self.record(user_id, guard.hex(), (), [guard])
+        What an earlier worker closed and did not set aside is open again. What a later one closed can't be applied.
+
+        Args:
+            user_id: whose.
+            guard: the scheduled capture's fingerprint.
+            turn: that of the asking worker's claim.
+        """
         async with self._core.calling():
-            return await self.insert(record)
+            row = await self._rows.find_one({"user_id": user_id, "prints": guard}, {"changes": 1, "closed": 1})
+        if row is None:
+            return None
+        if row.get("closed", turn + 1) <= turn:
+            await self.reopen(user_id, guard, turn)
+            return None
+        changes: list[Row] = row.get("changes", [])
+        return changes
+
+    async def close(self, user_id: str, guard: bytes, turn: int) -> bool:
+        """See to it that nobody applies a scheduled capture any more; whether nobody has."""
+        record = {**self.record(user_id, guard.hex(), (), [guard]), "closed": turn}
+        async with self._core.calling():
+            if await self.insert(record):
+                return True
+            query = {"_id": record["_id"], "user_id": user_id, "closed": {"$exists": True}}
+            return (await self._rows.update_one(query, {"$max": {"closed": turn}})).matched_count > 0
+
+    async def reopen(self, user_id: str, guard: bytes, turn: int) -> None:
+        """Take back what this worker, or one before it, closed."""
+        query = {"_id": _id(user_id, "capture", guard.hex()), "user_id": user_id, "closed": {"$lte": turn}}
+        async with self._core.calling():
+            await self._rows.delete_one(query)
 
     def record(self, user_id: str, capture_id: str, prints: Sequence[bytes], guards: Sequence[bytes] = ()) -> Row:
         """A row that tells of a capture. With ``guards`` it is kept longer than it is remembered."""

@@ -77,7 +77,8 @@ class StoredCapture(BaseModel):
     """Fields of a row about captures: see ``captures.py`` for the kinds.
 
     ``pending`` and ``work`` are there while a journal's work is not done. ``until`` and ``changes`` are those of
-    scheduled captures: how long the messages count as captured, and what became of them.
+    scheduled captures: how long the messages count as captured, and what became of them. ``closed`` says that one must
+    not be applied, and in which turn of its lane that was decided.
     """
 
     user_id: str
@@ -91,6 +92,7 @@ class StoredCapture(BaseModel):
     erasures: int | None = None
     until: datetime | None = None
     changes: list[Row] | None = None
+    closed: int | None = None
 
 
 class StoredLane(BaseModel):

@@ -72,12 +72,14 @@ class Claim:
         token: names the lease.
         jobs: what was taken, in order; never empty.
         attempts: how often the lane was taken since it last got on, this time included.
+        turn: how often it was taken ever: who took it later has a greater one.
     """
 
     user_id: str
     token: str
     jobs: Sequence[Queued]
     attempts: int
+    turn: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +139,7 @@ class Jobs:
         """Take a lane, unless somebody else was faster."""
         token = uuid4().hex
         options: Row = {
-            "projection": {"jobs": {"$slice": lanes.FOLD}, "taken": 1, "attempts": 1},
+            "projection": {"jobs": {"$slice": lanes.FOLD}, "taken": 1, "attempts": 1, "turn": 1},
             "return_document": ReturnDocument.AFTER,
         }
         query = {**_lane(due.user_id), "due": due.due}
@@ -146,7 +148,7 @@ class Jobs:
         if row is None:
             return None
         jobs = [_queued(due.user_id, job) for job in row["jobs"][: row["taken"]]]
-        return Claim(due.user_id, token, jobs, row["attempts"])
+        return Claim(due.user_id, token, jobs, row["attempts"], row["turn"])
 
     async def beat(self, claim: Claim) -> bool:
         """Lengthen a lease; whether it still is ours."""
@@ -209,9 +211,8 @@ class Jobs:
 
     async def flush(self) -> None:
         """Let everybody's jobs go that wait for debounce alone: a scan of the index."""
-        query: Row = {"due": {"$gt": _EVER}, "holder": None, "attempts": 0}
         async with self._core.calling():
-            await self._lanes.update_many(query, [{"$set": {"ready": lanes.NOW, "due": {"$min": ["$due", lanes.NOW]}}}])
+            await self._lanes.update_many({"since": {"$gt": _EVER}}, lanes.flush())
 
     async def status(self, until: datetime | None = None) -> tuple[QueueStatus, datetime | None]:
         """What the whole queue looks like, and the server's time. Read from the index alone.
@@ -246,7 +247,7 @@ class Jobs:
     async def _revive(self, user_id: str) -> int:
         options: Row = {"projection": {"dead_count": 1}, "return_document": ReturnDocument.BEFORE}
         async with self._core.calling():
-            update = lanes.revive(None, self._keep)
+            update = lanes.revive(self._keep)
             row = await self._lanes.find_one_and_update(_lane(user_id), update, **options)
         return int((row or {}).get("dead_count", 0))
 

@@ -5,8 +5,9 @@ A lane is one document a user: what waits (``jobs``), what was set aside (``dead
 server's own (``$$NOW``): a client's clock decides nothing.
 
 ``due`` is when the lane may be taken next; whoever takes it moves ``due`` to the end of the lease, and a lane whose
-worker died is simply due again. ``ready`` is when debounce lets the waiting jobs go. ``attempts`` counts takes since
-the lane last got on, and ``solo`` says that its first job is to be taken alone.
+worker died is simply due again. ``turn`` counts how often it was taken. ``ready`` is when debounce lets the waiting
+jobs go. ``attempts`` counts takes since the lane last got on, and ``solo`` says that its first job is to be taken
+alone.
 """
 
 from collections.abc import Sequence
@@ -127,6 +128,7 @@ def claim(token: str, lease: timedelta) -> list[Row]:
     return [
         {"$set": {"solo": alone}},
         {"$set": {"holder": token, "due": later(lease), "attempts": {"$add": [attempts, 1]}, "taken": taken}},
+        {"$set": {"turn": {"$add": [_or("$turn", 0), 1]}}},
     ]
 
 
@@ -168,15 +170,19 @@ def give_back(pause: timedelta, *, counted: bool, solo: bool) -> list[Row]:
     return [{"$set": changes | ({"solo": True} if solo else {})}]
 
 
-def revive(ids: Sequence[str] | None, keep: Keeping) -> list[Row]:
-    """Let dead letters wait again, behind the others; with ``ids`` only these."""
-    chosen: Any = True if ids is None else {"$in": ["$$j.id", list(ids)]}
-    again: Row = {"tries": {"$add": ["$$j.tries", 1]}, "at": NOW, "error": GONE, "died": GONE}
-    kept = {name: f"$$j.{name}" for name in ("id", "mark", "body", "said", "size", "agent_id", "team_id", "key")}
-    picked: Row = {"$filter": {"input": "$dead", "as": "j", "cond": chosen}}
-    jobs = {"$concatArrays": ["$jobs", {"$map": {"input": picked, "as": "j", "in": {**kept, **again}}}]}
+def flush() -> list[Row]:
+    """What waits for debounce waits no longer; a lease and a pause after a failure stay as they are."""
+    busy = {"$or": [_is_there("$holder"), {"$gt": ["$attempts", 0]}]}
+    return [{"$set": {"ready": {"$min": ["$ready", NOW]}, "due": _if(busy, "$due", {"$min": ["$due", NOW]})}}]
+
+
+def revive(keep: Keeping) -> list[Row]:
+    """Let dead letters wait again, behind the others."""
+    again: Row = {"tries": {"$add": ["$$j.tries", 1]}, "at": NOW}
+    kept: Row = {name: f"$$j.{name}" for name in ("id", "mark", "body", "said", "size", "agent_id", "team_id", "key")}
+    jobs = {"$concatArrays": ["$jobs", {"$map": {"input": "$dead", "as": "j", "in": {**kept, **again}}}]}
     return [
-        {"$set": {"jobs": jobs, "dead": {"$filter": {"input": "$dead", "as": "j", "cond": {"$not": [chosen]}}}}},
+        {"$set": {"jobs": jobs, "dead": []}},
         {"$set": {"ready": _or("$ready", NOW), "pushed": {"$toString": {"$toLong": NOW}}}},
         {"$set": {"due": _if(_is_there("$holder"), "$due", {"$max": [NOW, "$ready"]})}},
         *_settled(keep),

@@ -7,6 +7,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from pymongo import AsyncMongoClient
+from pymongo.monitoring import CommandFailedEvent, CommandListener, CommandStartedEvent, CommandSucceededEvent
 
 from asyncmem import (
     AsyncMemError,
@@ -32,6 +34,8 @@ from asyncmem import (
 from asyncmem.store.jobs import Claim
 from asyncmem.store.store import MemoryStore
 from asyncmem.testing import ScriptedModel
+
+from ..servers import with_database
 
 pytestmark = pytest.mark.anyio
 SOON = 20.0
@@ -791,11 +795,63 @@ async def test_a_dead_letter_is_closed_to_late_workers(uri: str) -> None:
         await manager.schedule("I like rum", user_id="lin")
         claim = await take(manager)
         assert claim is not None
-        await workers.capturer.carry_out(store, [workers_talk(claim)], 0)
+        await workers.capturer.carry_out(store, [workers_talk(claim)], 0, claim.turn)
         await workers._failed(claim, ValueError("poison"))
         assert await texts(manager) == ["I like tea", "I like rum"]
         assert await manager.queue_status() == QueueStatus()
         assert len((await ticket.wait(SOON)).changes) == 1
+
+
+async def test_a_late_worker_that_fails_closes_nothing(uri: str) -> None:
+    """A job that is somebody else's by now is not set aside; what a worker closed and left behind is open again."""
+    async with manager_of(uri, workers=False) as manager:
+        store, workers = await store_of(manager), (await manager._queue()).workers
+        await manager.schedule("I like tea", user_id="lin")
+        late = await take(manager)
+        assert late is not None
+        await store.jobs.give_back(late)
+        now = await take(manager)
+        assert now is not None
+        await workers._failed(late, ValueError("poison"))
+        assert (await manager.queue_status()).in_flight == 1
+        with pytest.MonkeyPatch.context() as patch:  # it loses the lane between its two writes
+
+            async def held(*args: object) -> bool:
+                return True
+
+            patch.setattr(type(store.jobs), "beat", held)
+            await workers._failed(late, ValueError("poison"))
+        guard = now.jobs[0].guard
+        assert await store.captures.applied("lin", guard, 0) is None
+        assert await store.captures.close("lin", guard, late.turn)  # it dies between them
+        assert await store.captures.close("lin", guard, late.turn)
+        assert await store.captures.applied("lin", guard, late.turn - 1) == []
+        await workers._work(now, 0)
+        assert await texts(manager) == ["I like tea"]
+        assert await manager.queue_status() == QueueStatus()
+
+
+async def test_a_job_that_is_closed_while_its_model_thinks_is_tried_again(uri: str) -> None:
+    """A worker that was thought to be gone gets in the way of the one that is there, and nothing is lost."""
+    held: list[Claim] = []
+
+    async def act(said: list[str]) -> None:
+        if len(model.heard) == 1:
+            store = await store_of(manager)
+            assert await store.captures.close("lin", held[0].jobs[0].guard, held[0].turn - 1)
+
+    model = Hearer(act)
+    async with manager_of(uri, model, workers=False) as manager:
+        await manager.schedule("I like tea", user_id="lin")
+        claim = await take(manager)
+        assert claim is not None
+        held.append(claim)
+        workers = (await manager._queue()).workers
+        await workers._work(claim, 0)
+        assert workers.report.failed == 1
+        async with manager_of(uri, model) as worker:
+            await worker.drain(SOON)
+            assert await texts(worker) == ["I like tea"]
 
 
 def workers_talk(claim: Claim) -> Any:
@@ -846,3 +902,59 @@ async def test_context_shows_what_is_pending(idle: MemoryManager) -> None:
     await idle.schedule("word " * 10_000, user_id="lin")
     assert "Owns a boat" in await idle.build_context(user_id="lin", include_pending=True)
     assert (await idle.schedule(block, user_id="ada")).done  # nothing but what was recalled
+
+
+async def test_every_query_of_the_queue_uses_an_index(replica_set_uri: str, database_name: str) -> None:
+    """No collection is scanned, and those about one user name the user."""
+    sent = Sent()
+    async with (
+        AsyncMongoClient[dict[str, Any]](
+            with_database(replica_set_uri, database_name), event_listeners=[sent]
+        ) as client,
+    ):
+        failing = Hearer(raising(ModelAuthenticationError("no")))
+        async with MemoryManager(client, model=failing, settings=Settings(**QUICK)) as manager:
+            ticket = await manager.schedule("I like tea", user_id="lin")
+            with pytest.raises(ModelAuthenticationError):
+                await ticket.wait(SOON)
+            await manager.retry_dead()
+            await manager.drain(SOON)
+            await manager.schedule("I like rum", user_id="lin", flush=True)
+            await manager.build_context(user_id="lin", include_pending=True)
+            await manager.drain(SOON)
+            await (await store_of(manager)).jobs.find("lin", ticket.id)
+            await manager.erase_user("lin")
+            sent.listening = False
+            database = client.get_default_database()
+            seen: set[str] = set()
+            for command in sent.commands:
+                plan = await database.command("explain", command, verbosity="queryPlanner")
+                assert "IXSCAN" in str(plan) or "IDHACK" in str(plan), command
+                assert "COLLSCAN" not in str(plan), command
+                asked = command.get("filter") or command.get("query") or command.get("updates", [{"q": 0}])[0]["q"]
+                asked = asked or command["pipeline"][0]["$match"]
+                assert "user_id" in asked or not {"since", "due", "dead_count"}.isdisjoint(asked), command
+                seen.add(next(iter(command)))
+    assert seen == {"findAndModify", "update", "find", "aggregate"}
+
+
+class Sent(CommandListener):
+    """The commands that a client sends to the queue's collection, fit to be explained."""
+
+    def __init__(self) -> None:
+        self.commands: list[dict[str, Any]] = []
+        self.listening = True
+
+    def started(self, event: CommandStartedEvent) -> None:
+        name = event.command_name
+        if self.listening and event.command.get(name) == "asyncmem_jobs" and "ndexes" not in name:
+            driver = ("lsid", "txnNumber", "$db", "$clusterTime", "writeConcern", "readConcern", "autocommit")
+            command = {key: value for key, value in event.command.items() if key not in driver}
+            if "$changeStream" not in str(command):
+                self.commands.append(command)
+
+    def succeeded(self, event: CommandSucceededEvent) -> None:
+        """It was noted."""
+
+    def failed(self, event: CommandFailedEvent) -> None:
+        """It was noted."""

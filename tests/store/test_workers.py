@@ -8,15 +8,17 @@ import sys
 import uuid
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from datetime import timedelta
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from pymongo import AsyncMongoClient
 
 from asyncmem import MemoryManager, QueueStatus, Settings
-from asyncmem.errors import ModelRateLimitError
+from asyncmem import workers as workers_module
+from asyncmem.errors import ModelRateLimitError, StoreUnavailableError
 from asyncmem.store.jobs import Claim
 
 from ..servers import drop_database, running_mongod, with_database
@@ -149,6 +151,84 @@ async def test_where_a_server_has_change_streams_others_are_woken(replica_set_ur
         assert loop.time() - began < 15
 
 
+class Flaky:
+    """Fails the first calls of a method, as a server that goes away does."""
+
+    def __init__(self, times: int, method: Any) -> None:
+        self.left, self.method = times, method
+
+    async def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self.left:
+            self.left -= 1
+            raise StoreUnavailableError("gone", retryable=True)
+        return await self.method(*args, **kwargs)
+
+
+@anyio_only
+async def test_a_server_that_goes_away_is_waited_for(
+    replica_set_uri: str, database_name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The queue is read again, a lease lengthened again, the change stream opened again; the work is done, once."""
+    quick = {"lease": timedelta(milliseconds=600)}
+    model = Hearer(lambda said: asyncio.sleep(0.6))
+    async with manager_of(with_database(replica_set_uri, database_name), model, **quick) as manager:
+        jobs = (await store_of(manager)).jobs
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(workers_module, "_POLLS", (0.02, 0.1))
+            patch.setattr(type(jobs), "due", Flaky(2, jobs.due))
+            patch.setattr(type(jobs), "beat", Flaky(1, jobs.beat))
+            watched: list[int] = []
+
+            async def broken() -> AsyncIterator[str]:
+                watched.append(1)
+                raise StoreUnavailableError("gone", retryable=True)
+                yield ""  # an async generator
+
+            patch.setattr(type(jobs), "watch", lambda _: broken())
+            await (await manager.schedule("I like tea", user_id="lin")).wait(20)
+            while len(watched) < 2:
+                await asyncio.sleep(0.02)
+        assert await texts(manager) == ["I like tea"]
+    assert "the queue can't be read" in caplog.text
+    assert "a lease could not be lengthened" in caplog.text
+
+
+@anyio_only
+async def test_work_whose_lease_was_taken_over_is_left(replica_set_uri: str, database_name: str) -> None:
+    """A worker that learns it stops, and changes nothing; who has taken it does it, and the ticket hears of that."""
+    begun = asyncio.Event()
+
+    async def act(said: list[str]) -> None:
+        begun.set()
+        if len(slow.heard) == 1:
+            await asyncio.sleep(60)
+
+    slow = Hearer(act)
+    uri = with_database(replica_set_uri, database_name)
+    async with manager_of(uri, slow, lease=timedelta(milliseconds=300)) as manager:
+        ticket = await manager.schedule("I like tea", user_id="lin")
+        await begun.wait()
+        jobs = (await store_of(manager)).jobs
+        await jobs._lanes.update_one({"user_id": "lin"}, {"$set": {"holder": "another"}})
+        assert [c.after and c.after.memory for c in (await ticket.wait(20)).changes] == ["I like tea"]
+        assert len(slow.heard) == 2
+
+
+@anyio_only
+async def test_a_job_that_can_not_be_marked_done_is_done(
+    replica_set_uri: str, database_name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The server goes away between the capture and its last write: the next worker finds what was changed."""
+    uri = with_database(replica_set_uri, database_name)
+    async with manager_of(uri, lease=timedelta(milliseconds=300)) as manager:
+        jobs = (await store_of(manager)).jobs
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(type(jobs), "finish", Flaky(1, jobs.finish))
+            result = await (await manager.schedule("I like tea", user_id="lin")).wait(20)
+        assert ([c.after and c.after.memory for c in result.changes], result.repeated) == (["I like tea"], True)
+    assert "a scheduled capture ended with StoreUnavailableError" in caplog.text
+
+
 # ------------------------------------------------------------------------------------------------------ by chance
 
 STEPS = st.lists(
@@ -235,6 +315,7 @@ def test_any_interleaving_applies_each_job_once(kind: str, request: pytest.Fixtu
         finally:
             await asyncio.to_thread(drop_database, base, name)
 
+    @example([("schedule", "lin", 0), ("take", "lin", 0), ("fail", "lin", 1), ("fail", "lin", 0)])
     @settings(max_examples=25, suppress_health_check=list(HealthCheck))
     @given(STEPS)
     def check(steps: list[tuple[str, str, int]]) -> None:
