@@ -11,7 +11,7 @@ from hashlib import blake2b
 from typing import Any
 
 from pymongo import ReplaceOne
-from pymongo.errors import BulkWriteError
+from pymongo.errors import BulkWriteError, DuplicateKeyError
 
 from .core import Core, Session, pages
 from .documents import Row
