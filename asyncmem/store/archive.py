@@ -143,7 +143,8 @@ class Archive:
         """Tell calls under way, for an hour, that the user is being erased. The mark names nobody."""
         mark = {**_marked(user_id), "kind": "erased", "expire_at": self._core.now() + timedelta(hours=1)}
         async with self._core.calling():
-            await self._core.collections.archive.replace_one(_marked(user_id), mark, upsert=True)
+            with suppress(DuplicateKeyError):  # another erasure of this user wrote it at the same moment
+                await self._core.collections.archive.replace_one(_marked(user_id), mark, upsert=True)
 
     async def erase(self, user_id: str) -> int:
         """Forget all that is kept of one user."""
