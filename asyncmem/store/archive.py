@@ -6,6 +6,7 @@ lasts from an insertion to the last deletion; an id that is used again begins an
 """
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime, timedelta
 from hashlib import blake2b
 from typing import Any
