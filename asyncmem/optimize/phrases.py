@@ -193,7 +193,8 @@ def _shared(tokens: tuple[Token, ...], before: View, marks: Marks) -> View:
     if tokens[0].kind == "number" or tokens[0].text.casefold() in lexicon.DETERMINERS:
         common = before.tokens[:1] if before.tokens[0].needed else ()
     else:
-        common = _without_last(before.tokens, needed)
+        # the head stays, however much follows: "likes hiking and (likes) cooking Thai food"
+        common = _without_last(before.tokens, min(needed, sum(t.needed for t in before.tokens) - 1))
     return View((*common, *tokens), len(common), marks + before.marks)
 
 
