@@ -77,6 +77,7 @@ if TYPE_CHECKING:
     from .search import Retriever, SearchRequest, Sources
     from .settings import LLMSettings, Settings
     from .tickets import CaptureTicket
+    from .toolbox import MemoryTools, memory_tools
     from .types import (
         CaptureResult,
         Change,
@@ -115,6 +116,7 @@ _HOMES = {
     "search": ("Retriever", "SearchRequest", "Sources"),
     "settings": ("LLMSettings", "Settings"),
     "tickets": ("CaptureTicket",),
+    "toolbox": ("MemoryTools", "memory_tools"),
     "types": (
         "CaptureResult",
         "Change",
@@ -170,6 +172,7 @@ __all__ = [
     "MemoryOptimizationStrategy",
     "MemoryOptimizationStrategyType",
     "MemorySearchResult",
+    "MemoryTools",
     "Message",
     "MixedUsersError",
     "ModelAuthenticationError",
@@ -220,6 +223,7 @@ __all__ = [
     "Usage",
     "UserMemory",
     "WorkerReport",
+    "memory_tools",
 ]
 
 

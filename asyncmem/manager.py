@@ -11,7 +11,7 @@ from pydantic import JsonValue
 
 from .capture import CaptureOptions
 from .capturing import Capturer
-from .cleaning import clean_filter_text, clean_id, clean_limit, clean_revision, clean_text
+from .cleaning import MAX_TOPIC, clean_filter_text, clean_id, clean_limit, clean_revision, clean_text
 from .errors import ConfigurationError, InvalidIdError, InvalidMemoryError
 from .filters import clean_filters
 from .llm import LLM, ChatModel, Embedder
@@ -151,19 +151,21 @@ class MemoryManager(RetrievalVerbs, SchedulingVerbs, OptimizationVerbs):
 
     # -------------------------------------------------------------------------------------- by hand: no model
 
-    async def add_user_memory(self, memory: UserMemory, *, user_id: str | None = None) -> str:
+    async def add_user_memory(self, memory: UserMemory, *, user_id: str | None = None, cause: str = "manual") -> str:
         """Store a memory verbatim; its id.
 
         The same statement again (case, white space, punctuation and Unicode form apart) for the same user, agent
         and team gives the id that exists, adds its new topics and moves ``updated_at``: a retry never doubles.
+        ``cause`` is what the history says of who or what did it, here and in the verbs below.
 
         Raises:
             InvalidMemoryError: it can't be stored.
             MemoryConflictError: its ``memory_id`` is taken.
         """
         memory, owner = self._owner(memory, user_id)
+        cause = _cause(cause)
         store = await self._opening.store()
-        return await store.write.add(memory, owner, "manual", await self._search.vectors([memory.memory]))
+        return await store.write.add(memory, owner, cause, await self._search.vectors([memory.memory]))
 
     async def add_user_memories(self, memories: Sequence[UserMemory], *, user_id: str | None = None) -> list[str]:
         """Store many memories, a thousand a round trip; their ids in order. All are checked before any is written.
@@ -238,6 +240,7 @@ class MemoryManager(RetrievalVerbs, SchedulingVerbs, OptimizationVerbs):
         pinned: bool | EllipsisType | None = ...,
         expires_at: datetime | str | float | EllipsisType | None = ...,
         expected_revision: int | None = None,
+        cause: str = "manual",
     ) -> UserMemory:
         """Change what is passed and keep the rest; the memory as it is now. An explicit ``None`` clears a field.
 
@@ -258,22 +261,23 @@ class MemoryManager(RetrievalVerbs, SchedulingVerbs, OptimizationVerbs):
         }
         values = {name: value for name, value in given.items() if value is not ...}
         expected = None if expected_revision is None else clean_revision(expected_revision, "expected_revision")
+        cause = _cause(cause)
         store = await self._opening.store()
         vectors = await self._search.vectors([] if memory is ... else [clean_text(memory)])
-        _, after = await store.write.change(owner, memory_id, values, "manual", expected, vectors)
+        _, after = await store.write.change(owner, memory_id, values, cause, expected, vectors)
         return after
 
-    async def delete_user_memory(self, memory_id: str, *, user_id: str | None = None) -> bool:
+    async def delete_user_memory(self, memory_id: str, *, user_id: str | None = None, cause: str = "manual") -> bool:
         """Delete a memory; whether there was one. ``revert`` brings it back while the archive keeps it."""
-        owner, memory_id = self._user(user_id), clean_id(memory_id, "memory_id")
-        return await (await self._opening.store()).remove.delete(owner, memory_id, "manual") is not None
+        owner, memory_id, cause = self._user(user_id), clean_id(memory_id, "memory_id"), _cause(cause)
+        return await (await self._opening.store()).remove.delete(owner, memory_id, cause) is not None
 
-    async def clear_user_memories(self, *, user_id: str | None = None) -> int:
+    async def clear_user_memories(self, *, user_id: str | None = None, cause: str = "manual") -> int:
         """Delete all memories that a user has at this moment; how many there were."""
-        owner = self._user(user_id)
+        owner, cause = self._user(user_id), _cause(cause)
         store = await self._opening.store()
         await store.applier.recover(owner)  # else a capture that was left half-way would come back
-        return len(await store.remove.clear(owner, "manual"))
+        return len(await store.remove.clear(owner, cause))
 
     async def clear(self) -> int:
         """Delete the memories of EVERY user; how many there were. The only verb that is not about one user."""
@@ -397,6 +401,10 @@ class MemoryManager(RetrievalVerbs, SchedulingVerbs, OptimizationVerbs):
         if not turns:
             return CaptureResult()
         return await self._capturer.capture(await self._opening.store(), turns, scope, key=key, task=task)
+
+
+def _cause(cause: object) -> str:
+    return clean_text(cause, "cause", MAX_TOPIC)
 
 
 def _check_options(settings: object, llm: object, *texts: object) -> None:

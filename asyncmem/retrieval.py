@@ -40,6 +40,11 @@ class RetrievalVerbs(ABC):
     @abstractmethod
     def _user(self, user_id: str | None) -> str: ...
 
+    @property
+    def relevance_method(self) -> str:
+        """What finds what is relevant to a query without a model: ``"hybrid"`` with an embedder, else ``"keyword"``."""
+        return self._search.relevance_method
+
     async def search_user_memories(
         self,
         query: str | None = None,

@@ -31,6 +31,7 @@ class Tool(Generic[A]):
         description: when and how to use it.
         arguments: a pydantic model of what it takes.
         run: does it, and returns what the model is told. An exception it raises ends the run.
+        reads: it changes nothing, so an identical call is carried out again: its answer may be another by then.
 
     Raises:
         InvalidInputError: a model can't be asked for these arguments.
@@ -40,6 +41,7 @@ class Tool(Generic[A]):
     description: str
     arguments: type[A]
     run: Callable[[A], Awaitable[str]] = field(repr=False)
+    reads: bool = False
 
     def __post_init__(self) -> None:
         check_schema(self.arguments)
@@ -95,7 +97,7 @@ class ToolRun:
 
 
 class Toolbox:
-    """Carries out the calls of one run: each identical call once, and at most so many."""
+    """Carries out the calls of one run: each identical one that may write once, and at most so many."""
 
     def __init__(self, tools: Sequence[AnyTool], max_calls: int) -> None:
         self._tools = {tool.name: tool for tool in tools}
@@ -124,7 +126,7 @@ class Toolbox:
             return ToolResult(call.name, None, f"Error: the arguments can't be used: {reading.problem}")
         arguments: BaseModel = reading.value
         same = (call.name, arguments.model_dump_json())
-        if same in self._done:
+        if same in self._done and not tool.reads:
             return ToolResult(call.name, arguments, self._done[same], repeated=True)
         if self.is_spent:
             return ToolResult(call.name, None, "Error: no further calls are allowed")

@@ -39,6 +39,11 @@ class SearchEngine:
         self._settings = settings
         self._cache = IndexCache(settings.search_cache, embedder.name if embedder else None)
 
+    @property
+    def relevance_method(self) -> str:
+        """What finds what is relevant to a query, with what there is."""
+        return "keyword" if self._embedder is None else "hybrid"
+
     def sources(self, store: "MemoryStore") -> Sources:
         """What a retrieval method draws on."""
         return Sources(self._llm, self._embedder, store, self._cache)
@@ -64,8 +69,7 @@ class SearchEngine:
     async def relevant(self, store: "MemoryStore", user_id: str, query: str) -> MemorySearchResult:
         """What a context shows for a query: what shares a telling word with it, or is near it in meaning."""
         request = SearchRequest(Scope(user_id), query, _RELEVANT, min_similarity=self._settings.context_similarity)
-        method = "keyword" if self._embedder is None else "hybrid"
-        return await to_plan(method, request, "raise").run(self.sources(store))
+        return await to_plan(self.relevance_method, request, "raise").run(self.sources(store))
 
     async def by_words(self, store: "MemoryStore", user_id: str, text: str) -> list[UserMemory]:
         """The memories that a text is most about, by its words."""
