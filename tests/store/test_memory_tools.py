@@ -8,6 +8,7 @@ import pytest
 
 from asyncmem import (
     LLM,
+    InvalidMemoryError,
     ManagerClosedError,
     MemoryManager,
     MemoryTools,
@@ -221,6 +222,23 @@ async def test_arguments_that_make_no_sense_are_answered(manager: MemoryManager,
             f"Nothing was stored, changed or deleted. Call {name} again with what is allowed."
         )
     assert await texts(manager) == []
+
+
+@pytest.mark.parametrize("given", ["two\nlines", "\0", "x" * 256, "id: "])
+async def test_ids_that_no_memory_can_have_are_unknown(tools: MemoryTools, given: str) -> None:
+    """An id with control characters, or blank behind its label, is answered like any other unknown one."""
+    assert (await ask(tools, "delete_memory", {"memory_id": given}))["error"] == UNKNOWN.format("deleted")
+
+
+async def test_verbs_by_hand_record_their_cause(manager: MemoryManager) -> None:
+    """The history says the cause that the caller gave; one that is blank, long or no text is refused unwritten."""
+    memory_id = await manager.add_user_memory(UserMemory(memory="Rows"), user_id="lin", cause="import")
+    await manager.update_user_memory(memory_id, user_id="lin", memory="Sails", cause="support")
+    await manager.delete_user_memory(memory_id, user_id="lin", cause="request")
+    assert await causes(manager, memory_id) == [("add", "import"), ("update", "support"), ("delete", "request")]
+    for cause in ("", "x" * 65, None):
+        with pytest.raises(InvalidMemoryError, match="cause"):
+            await manager.clear_user_memories(user_id="lin", cause=cause)  # type: ignore[arg-type]
 
 
 async def test_search_finds_by_relevance(manager: MemoryManager, tools: MemoryTools) -> None:
