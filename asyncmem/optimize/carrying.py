@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from .lexicon import DIRECTED
+from .lexicon import CLASSES, DIRECTED
 from .phrases import Clause, View
 from .words import Token
 
@@ -53,6 +53,7 @@ def _says(view: View, claim: View) -> bool:
         and _same_subject(view, claim)
         and all(_bound(view, number, noun) for number, noun in _counted(claim))
         and all(_follows(view, one, other) for one, other in _directed(claim))
+        and _in_turn(view, claim.leading)
         and _in_order(view, claim)
     )
 
@@ -81,15 +82,34 @@ def _may_be_subject(token: Token) -> bool:
     return token.needed and token.kind != "number" and "own" not in token.keys and not _NO_SUBJECT.search(token.text)
 
 
+def _in_turn(view: View, wanted: Sequence[Token]) -> bool:
+    """Whether these stand one after the other; "Ben's" is not Ben."""
+    end = -1
+    for token in wanted:
+        places = [p for p in _places(view, token) if _is_owner(view.tokens[p]) == _is_owner(token)]
+        at = bisect_right(places, end)
+        if at == len(places):
+            return False
+        end = places[at]
+    return True
+
+
+def _is_owner(token: Token) -> bool:
+    return token.text.endswith("'s")
+
+
 def _counted(claim: View) -> Iterator[tuple[Token, Token]]:
-    """Numbers with what they count: the next word, or the one before where none follows."""
+    """Numbers with what they count: the words before and after, but for a verb that says the same as others."""
     tokens = [t for t in claim.tokens if t.needed]
     for i, token in enumerate(tokens):
         if token.kind == "number":
-            after = next((t for t in tokens[i + 1 : i + 2] if t.kind != "number"), None)
-            noun = after or (tokens[i - 1] if i else None)
-            if noun is not None:
-                yield token, noun
+            beside = (*tokens[max(0, i - 1) : i], *tokens[i + 1 : i + 2])
+            nouns = [t for t in beside if t.kind != "number"]
+            yield from ((token, noun) for noun in nouns if len(nouns) < 2 or not _is_frame(noun))
+
+
+def _is_frame(token: Token) -> bool:
+    return not token.keys.isdisjoint(CLASSES)
 
 
 def _bound(view: View, number: Token, noun: Token) -> bool:
@@ -113,7 +133,7 @@ def _directed(claim: View) -> Iterator[tuple[Token, Token]]:
 
 
 def _is_directed(token: Token) -> bool:
-    return token.text.casefold() in DIRECTED
+    return token.text.casefold() in DIRECTED or _is_owner(token)
 
 
 def _follows(view: View, one: Token, other: Token) -> bool:

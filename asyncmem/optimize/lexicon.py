@@ -30,6 +30,10 @@ _CLASSES = {
 CLASS_OF = {word: name for name, words in _CLASSES.items() for word in words.split()}
 """Verbs that say the same, by the name of what they say."""
 
+CLASSES = frozenset(_CLASSES)
+PLACED = frozenset({"live", "work"})
+"""Classes of verbs that share a place: "lives and works in Leeds"."""
+
 _EMPTY_WORDS = (
     # en
     "a an the is are am be user users and or in at on of for with as that which who whom this very also currently"
@@ -50,6 +54,11 @@ PRONOUNS = words("he she they him her them his their er sie ihr ihre sein seine 
 """Stand for the user, unless somebody else was named before."""
 THEY = words("they them their")
 """Stand for the user, unless several others were named before."""
+ADVERBS = words(
+    "always often usually regularly mostly mainly still already both immer oft meist meistens noch schon"
+    " siempre todavía ya casi toujours souvent encore sempre всегда часто обычно еще ещё уже"
+)
+"""Stand before a verb without being its subject."""
 PERSONS = words(
     "sister brother mother father mom mum dad wife husband spouse partner girlfriend boyfriend fiance son daughter kid"
     " child baby twin friend colleague coworker boss manager neighbor neighbour uncle aunt cousin grandmother"
@@ -62,6 +71,15 @@ PERSONS = words(
 """Whom a pronoun may stand for."""
 SEVERAL = words("parents children kids people eltern kinder padres hijos родители дети")
 """The same, for "they"."""
+ABOUT_PERSONS = PERSONS | SEVERAL | PRONOUNS
+ONE_PERSON = words("he she er él ella он она")
+"""Stand for one person as the subject; German "sie" is several as well."""
+PLACING = words("in from at near aus en de à a в из")
+"""What is named after these is a place, not a person whom a pronoun may stand for."""
+BEING = words("is are was were ist sind war es son est é è")
+"""Verbs of the frame."""
+AGES = words("old years year yrs alt jahre jahr años año ans anos anni jaar лет года год")
+"""What a number that stands alone may have with it, being an age."""
 OWNING = words("his her their ihr ihre sein seine su sus его ее её их")
 """Say in a result that somebody has something."""
 DIRECTED = words(
@@ -79,6 +97,19 @@ UNITS = words(
     " pounds € $ £ ¥ % °"
     " tage tag stunden stunde jahre jahr monate wochen años año días meses лет года год км кг"
 )
+
+_JOINING_WORDS = (
+    "there both together well while since where when called old years aged once each respectively whose named then"
+    " be being been was were other another one s"
+    " sowie außerdem zudem dort wo dabei beide alt jahre dazu sich"
+    " además allí donde ambos se años vez cuyo cuya"
+    " le la les des du et ou à au aux un une est avec dans il lo gli di ed che do da dos das e o em um uma"
+    " het een de en van ook zijn där och i som"
+    " который которая которое которые также там где оба"
+)
+JOINING = words(_JOINING_WORDS)
+"""Words that a summary may bring, to join what it says."""
+WIDE_JOINING = frozenset("并且同时以及而和与也都其为是于所名叫有她他他们年岁歳来又等")
 
 _MAYBE = re.compile(
     r"\b(?:may|might|could|would|should|will|wants?|wish\w*|hop(?:es?|ing)|plan(?:s|ning)?|consider\w*|think\w*|perhaps"

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from ..cleaning import MAX_TEXT
 from ..prompts import estimate_tokens
-from .phrases import split_sentences
+from .separators import split_sentences
 
 PER_MEMORY = 4
 """Tokens that a memory takes in a prompt besides its text: bullet or quotes, line break."""

@@ -1,27 +1,21 @@
 """A text as clauses of tokens, each clause with what it is about (pure)."""
 
+import itertools
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 
 from ..claims import is_averse, is_negated
 from . import lexicon
+from .separators import SENTENCE, Part, parts
 from .words import KOREAN, WIDE, Token, plain, tokens_of
 
-_SENTENCE = re.compile(rf"[.!?]+(?=[\s\"”»)\]{WIDE}]|$)|[。！？؟\n;；•।]+")
-_SOFT = re.compile(
-    rf",(?=[\s{WIDE}]|$)|[，、،()\[\]:：]|\s[–—-]\s|(?<![\w'])(?:and|und|y|и|or|oder|o|или|&)(?![\w'])|以及|그리고|そして",
-    re.IGNORECASE,
-)
-_CONTRARY = re.compile(
-    r"(?<![\w'])(?:but|because|though|although|while|whereas|aber|sondern|weil|pero|sino|porque|но|а|потому|لكن|ولكن|لأن)(?![\w'])"
-    r"|但是?|而是|因为|けど|けれど|지만",
-    re.IGNORECASE,
-)
 _VERBLIKE = re.compile(r"[a-z]{2,}(?:[^s\W]s|ed)|[a-zäöüß]{3,}t|[а-яё]+(?:ет|ёт|ит|ут|ют|ат|ят|ал|ала|ил|ила|ся)")
+_SPACED = re.compile(rf"[^\W\d_{WIDE}{KOREAN}]")
 _RELATIVE = re.compile(r"(?:who|which|that)\b", re.IGNORECASE)
+_RELATIVE_COMMA = re.compile(r"(?:der|die|das|que|qui)\b", re.IGNORECASE)
 _WIDE_NOT = re.compile(rf"[不没沒无無勿]|ない|なく|なかっ|ません|ずに|않|없|아니|(?<![{KOREAN}])[안못](?=\s)")
 
 
@@ -88,6 +82,15 @@ class View:
         return found[::-1]
 
     @cached_property
+    def leading(self) -> tuple[Token, ...]:
+        """Its subject, verb and the word after, which must keep that order; without a subject the first two."""
+        if not _SPACED.match(self.needed[0].text):
+            return ()
+        subject, _ = _subject(self.tokens)
+        at = self.needed.index(subject[-1]) if subject else 0
+        return self.needed[at : at + (3 if subject else 2)]
+
+    @cached_property
     def own_needed(self) -> tuple[Token, ...]:
         """Those that are not shared with the clause before it."""
         return tuple(t for t in self.tokens[self.own :] if t.needed)
@@ -123,20 +126,14 @@ class _Before:
     subject: tuple[Token, ...] = ()
     clauses: list[Clause] = field(default_factory=list[Clause])
     unclear: frozenset[str] = frozenset()
-
-
-def split_sentences(text: str) -> list[str]:
-    """The text's sentences as they stand, each with what ends it."""
-    ends = [match.end() for match in _SENTENCE.finditer(text)]
-    places = zip([0, *ends], [*ends, len(text)], strict=True)
-    return [sentence for start, end in places if (sentence := text[start:end].strip())]
+    outside: View | None = None
 
 
 @lru_cache(maxsize=16_384)
 def sentences(text: str) -> tuple[tuple[Clause, ...], ...]:
     """The text's sentences, each as its clauses; those without any word are left out."""
     found: list[tuple[Clause, ...]] = []
-    for sentence in _SENTENCE.split(plain(text)):
+    for sentence in SENTENCE.split(plain(text)):
         clauses = _clauses(sentence, found[-1] if found else ())
         if clauses:
             found.append(tuple(clauses))
@@ -145,12 +142,42 @@ def sentences(text: str) -> tuple[tuple[Clause, ...], ...]:
 
 def _clauses(sentence: str, last: tuple[Clause, ...]) -> list[Clause]:
     before = _Before(unclear=frozenset[str]().union(*map(_unclear, last)))
-    for contrary, part in _parts(sentence):
-        tokens = tuple(tokens_of(part, begins=not before.clauses, pronouns=before.unclear))
+    person = _person(last)
+    for part in parts(sentence):
+        tokens = tuple(tokens_of(part.text, begins=not before.clauses, pronouns=before.unclear))
+        if tokens and person and tokens[0].text.casefold() in lexicon.ONE_PERSON:
+            tokens = (person, *tokens[1:])
         if tokens:
-            before.clauses.append(_clause(part, tokens, before, contrary=contrary))
+            before.clauses.append(_clause(part, tokens, before))
             before.unclear |= _unclear(before.clauses[-1])
-    return before.clauses
+    return [_placed(*pair) for pair in itertools.zip_longest(before.clauses, before.clauses[1:])]
+
+
+def _placed(clause: Clause, after: Clause | None) -> Clause:
+    """The clause with the next one's place: "lives (in Leeds) and works in Leeds"."""
+    verb = clause.alone.tokens[-1]
+    rest = after.alone.tokens[after.alone.own :] if after else ()
+    if verb.keys.isdisjoint(lexicon.PLACED) or len(rest) < 2 or rest[0].keys.isdisjoint(lexicon.PLACED):
+        return clause
+    alone = clause.alone
+    return replace(clause, alone=replace(alone, tokens=(*alone.tokens, *rest[1:])))
+
+
+def _person(last: tuple[Clause, ...]) -> Token | None:
+    """Whom "he" or "she" is, where the sentence before is about one person and names no other."""
+    subject = _subject(last[0].alone.tokens)[0] if last else ()
+    if len(subject) != 1 or not subject[0].text[0].isupper() or _is_about_persons(subject[0]):
+        return None
+    for clause in last:
+        for earlier, token in itertools.pairwise(clause.alone.tokens):
+            is_name = token.kind == "name" and earlier.text.casefold() not in lexicon.PLACING
+            if (is_name or _is_about_persons(token)) and token.text != subject[0].text:
+                return None
+    return subject[0]
+
+
+def _is_about_persons(token: Token) -> bool:
+    return token.text.casefold().removesuffix("'s") in lexicon.ABOUT_PERSONS
 
 
 def _unclear(clause: Clause) -> frozenset[str]:
@@ -164,27 +191,55 @@ def _unclear(clause: Clause) -> frozenset[str]:
     return lexicon.PRONOUNS - lexicon.THEY if about or named & lexicon.PERSONS else frozenset()
 
 
-def _parts(sentence: str) -> Iterator[tuple[bool, str]]:
-    for i, whole in enumerate(_CONTRARY.split(sentence)):
-        for j, part in enumerate(_SOFT.split(whole)):
-            yield i > 0 and j == 0, part.strip()
-
-
-def _clause(text: str, tokens: tuple[Token, ...], before: _Before, *, contrary: bool) -> Clause:
-    marks = _marks(text, tokens)
+def _clause(part: Part, tokens: tuple[Token, ...], before: _Before) -> Clause:
+    marks = _marks(part.text, tokens)
     subject, stands = _subject(tokens)
     if before.view is None:
         before.subject = subject
         before.view = View(tokens, 0, marks)
-        return Clause(text, before.view)
+        return Clause(part.text, before.view)
+    if part.after == "closing" and before.outside is not None:
+        before.view, before.outside = before.outside, None
+    if _is_bound(part, tokens):
+        return _bound(part, tokens, marks, before)
     led = () if subject else before.subject if stands else ()
-    if _RELATIVE.match(text):
-        led, stands = tuple(t for t in before.view.tokens if t.needed)[-1:], True
     alone = View((*led, *tokens), len(led), marks)
-    shared = None if contrary else _shared(tokens, before.view, marks)
+    is_apart = part.after == "contrary" and (stands or not marks.negations or before.view.marks.negations)
+    shared = None if is_apart else _shared(tokens, before.view, marks)
     before.subject = subject or before.subject
     before.view = alone if stands or shared is None else shared
-    return Clause(text, alone, shared, elliptic=not stands)
+    return Clause(part.text, alone, shared, elliptic=not stands)
+
+
+def _is_bound(part: Part, tokens: tuple[Token, ...]) -> bool:
+    """Whether a part belongs to the word right before it."""
+    if part.after in ("opening", "colon") or _RELATIVE.match(part.text):
+        return True
+    if part.after == "comma" and _RELATIVE_COMMA.match(part.text):
+        last = tokens[-1].text
+        is_german = tokens[0].text.casefold() in lexicon.DETERMINERS
+        return not is_german or _is_verb(tokens[-1], last)
+    needed = [t for t in tokens if t.needed]
+    return bool(needed) and needed[0].kind == "number" and all(map(_is_age, needed))
+
+
+def _is_age(token: Token) -> bool:
+    return token.kind == "number" or token.text.casefold() in lexicon.AGES
+
+
+def _bound(part: Part, tokens: tuple[Token, ...], marks: Marks, before: _Before) -> Clause:
+    """The part after the word that it belongs to, whatever else that word's clause says."""
+    view = before.view
+    assert view is not None
+    led = view.own_needed if part.after == "colon" else view.needed[-1:]
+    if _RELATIVE_COMMA.match(part.text):
+        tokens = (replace(tokens[0], needed=False), *tokens[1:])
+    made = View((*led, *tokens), len(led), marks)
+    if part.after == "opening":
+        before.outside = view
+    if part.after == "colon":
+        before.view = made
+    return Clause(part.text, made)
 
 
 def _shared(tokens: tuple[Token, ...], before: View, marks: Marks) -> View:
@@ -210,13 +265,18 @@ def _without_last(tokens: Sequence[Token], count: int) -> tuple[Token, ...]:
 def _subject(tokens: Sequence[Token]) -> tuple[tuple[Token, ...], bool]:
     """What stands before the verb, and whether there is something like a verb at all."""
     for i, token in enumerate(tokens):
-        word = token.text.casefold()
-        is_verb = word in lexicon.CLASS_OF or word in ("is", "are", "ist", "sind", "es", "son")
-        if is_verb or (token.kind == "word" and _VERBLIKE.fullmatch(token.text if i else word)):
-            return tuple(t for t in tokens[:i] if t.needed), True
+        if _is_verb(token, token.text if i else token.text.casefold()):
+            before = (t for t in tokens[:i] if t.needed and t.kind != "negation")
+            return tuple(t for t in before if t.text.casefold() not in lexicon.ADVERBS), True
         if i > 3:
             break
     return (), False
+
+
+def _is_verb(token: Token, written: str) -> bool:
+    word = token.text.casefold()
+    is_known = word in lexicon.CLASS_OF or word in lexicon.BEING
+    return is_known or (token.kind == "word" and _VERBLIKE.fullmatch(written) is not None)
 
 
 def _marks(text: str, tokens: Sequence[Token]) -> Marks:

@@ -103,10 +103,11 @@ def lost(sources: Sequence[UserMemory], results: Sequence[UserMemory]) -> list[L
 
 def preserved(sources: Sequence[UserMemory], results: Sequence[UserMemory]) -> list[Lost | None]:
     """The same, one a source, in order: ``None`` where nothing is lost."""
-    known = {fold(result.memory) for result in results}
-    changed = [source for source in sources if fold(source.memory) not in known]
-    index = _Index(results) if changed else None
-    return [None if index is None or fold(s.memory) in known else index.missing(s) for s in sources]
+    known = {fold(plain(result.memory)) for result in results}
+    changed = [fold(plain(source.memory)) not in known for source in sources]
+    index = _Index(results) if any(changed) else None
+    pairs = zip(sources, changed, strict=True)
+    return [index.missing(source) if index and is_changed else None for source, is_changed in pairs]
 
 
 def _facts(tokens: Iterable[Token]) -> list[Fact]:
@@ -124,7 +125,6 @@ class _Index:
 
     def __init__(self, results: Sequence[UserMemory]) -> None:
         self.texts = [fold(plain(result.memory)) for result in results]
-        self.same = set(self.texts)
         self.whole = "\n".join(self.texts)
         self.clauses: list[tuple[int, Clause]] = []
         self.holding: dict[str, list[int]] = {}
@@ -143,8 +143,6 @@ class _Index:
 
     def missing(self, source: UserMemory) -> Lost | None:
         """What no result says of the source."""
-        if fold(plain(source.memory)) in self.same:
-            return None
         parts = sentences(source.memory)
         if not parts:
             return None if fold(source.memory) in self.whole else Lost(source.memory_id, (Fact("word", source.memory),))

@@ -20,9 +20,16 @@ FactKind = Literal["number", "date", "name", "quoted", "negation", "unit", "word
 WIDE = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
 KOREAN = "\uac00-\ud7af"
 _TOKEN = re.compile(
-    rf"(?P<date>[\ue000-\ue00a]+)|(?P<digits>\d+(?:[.,]\d+)*)|(?P<korean>[{KOREAN}]+)|(?P<wide>[{WIDE}]+)"
+    r"(?P<date>[\ue000-\ue00a]+)|(?P<ratio>\d+(?::\d+)+)|(?P<digits>(?:(?<![\w.,:)\]%°€$£])-)?\d+(?:[.,]\d+)*)"
+    r"|(?P<half>(?:(?<=\d)|(?<=\d ))[AaPp](?:\.\s?[Mm]\.?|[Mm])(?!\w))"
+    rf"|(?P<korean>[{KOREAN}]+)|(?P<wide>[{WIDE}]+)"
     rf"|(?P<word>[^\W\d_{WIDE}{KOREAN}\ue000-\ue00a]+(?:'[^\W\d_]+)*[+#]*)|(?P<sign>[%€$£¥°+#&@])"
 )
+_SIGN = re.compile(r"(?<![\w.,:)\]%°€$£])[−–](?=\d)")
+_MINUS = re.compile(r"(?:(?<=\b[A-Z0-9])|(?<=\b[A-Z]{2}))[-−–](?![\w>])|(?<!\S)[-−–](?=[€$£¥]\d)")
+"""A sign that isn't right before its number: the blood group "0-", "-€5"."""
+_GROUPED = re.compile(r"([1-9]\d{0,2}([.,])\d{3}(?:\2\d{3})*)(?:(?!\2)[.,](\d+))?")
+"""Digits in groups of three: 1,200 and 1.200 are a thousand and more, 1.2 and 0.125 are none."""
 _RUNS = re.compile(
     r"(?P<kana>[゠-ヿ]{2,})|(?P<han>[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff゠-ヿ])|(?P<other>[^\s゠-ヿ\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]+)"
 )
@@ -58,7 +65,7 @@ def plain(text: str) -> str:
     if not text.isascii():
         normal = unicodedata.normalize("NFKC", text.translate(_QUOTES))
         text = "".join(c for c in normal if c.isascii() or unicodedata.category(c) not in ("Cf", "Co"))
-    return replace_dates(text, _one_token)
+    return replace_dates(_MINUS.sub(" minus ", _SIGN.sub("-", text)), _one_token)
 
 
 def _one_token(words: str, iso: str) -> str:
@@ -89,6 +96,10 @@ def tokens_of(part: str, *, begins: bool, pronouns: frozenset[str]) -> Iterator[
             yield _word(text, begins=begins and not part[: match.start()].strip(" \"'“„«¿¡"), pronouns=pronouns)
         elif kind == "wide":
             yield from _wide(text)
+        elif kind == "ratio":
+            yield _ratio(text)
+        elif kind == "half":
+            yield Token(frozenset({f"{text[0].casefold()}.m."}), "unit", text)
         elif kind == "date":
             iso = text.translate(_PUBLIC)
             yield Token(frozenset({f"d{iso}"}), "date", iso)
@@ -115,9 +126,22 @@ def _continues(number: str, word: str) -> bool:
 
 def _number(words: Sequence[str]) -> Token:
     text = " ".join(words)
-    readings = said_numbers(text)
-    values = readings if len(words) == 1 and words[0][0].isdigit() else {max(readings)}
-    return Token(frozenset(f"#{_canonical(value)}" for value in values), "number", text)
+    bare = text.lstrip("-")
+    grouped = _GROUPED.fullmatch(bare)
+    if grouped is not None:
+        values = frozenset({Decimal(f"{re.sub('[.,]', '', grouped[1])}.{grouped[3] or 0}")})
+    else:
+        readings = said_numbers(bare)
+        values = readings if len(words) == 1 and bare[0].isdigit() else frozenset({max(readings)})
+    sign = "" if bare == text else "-"
+    return Token(frozenset(f"#{sign}{_canonical(value)}" for value in values), "number", text)
+
+
+def _ratio(text: str) -> Token:
+    """A clock's time or a result; "6:00" is "6" as well."""
+    first, *others = (part.lstrip("0") or "0" for part in text.split(":"))
+    whole = {f"#{first}"} if others == ["0"] else set[str]()
+    return Token(frozenset({f"#{':'.join((first, *others))}", *whole}), "number", text)
 
 
 def _canonical(value: Decimal) -> str:
