@@ -4,10 +4,10 @@ from abc import ABC, abstractmethod
 from functools import cached_property
 
 from .cleaning import clean_id
-from .errors import InvalidQueryError
 from .llm import LLM
 from .optimize.curator import Curation, Curator
 from .optimize.optimizer import Optimizer
+from .optimize.pruning import clean_flags
 from .optimize.results import OptimizationResult
 from .optimize.strategy import MemoryOptimizationStrategy, MemoryOptimizationStrategyType, to_strategy
 from .runs import OptimizationRun, OptimizationUndo
@@ -72,8 +72,7 @@ class OptimizationVerbs(ABC):
             ModelError: the model could not be asked. Nothing was touched.
         """
         owner, chosen = self._user(user_id), to_strategy(strategy, self._settings.clock)
-        if not isinstance(apply, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise InvalidQueryError("apply must be True or False")
+        clean_flags(apply=apply)
         return await self._optimizer.optimize(await self._opening.store(), owner, chosen, apply=apply)
 
     async def list_optimizations(self, *, user_id: str | None = None) -> list[OptimizationRun]:

@@ -14,7 +14,15 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from asyncmem import AsyncMemError, ConfigurationError, InvalidInputError, MemoryManager, Settings, UserMemory
+from asyncmem import (
+    AsyncMemError,
+    ConfigurationError,
+    InvalidInputError,
+    MemoryManager,
+    MemoryOptimizationStrategyType,
+    Settings,
+    UserMemory,
+)
 
 from .choice import choose_db, choose_model, llm_settings, without_password
 from .conversation import Conversation
@@ -206,6 +214,11 @@ def optimize(
     asks = undo is None and not runs and strategy.strip().casefold() != "deduplicate"
 
     async def action() -> None:
+        if sum((undo is not None, runs, dry_run)) > 1:
+            raise ConfigurationError("--dry-run, --list and --undo are three things to do: pass one of them")
+        known = [each.value for each in MemoryOptimizationStrategyType]
+        if strategy.strip().casefold() not in known:  # before a model is asked for
+            raise ConfigurationError(f"--strategy must be one of {', '.join(known)}")
         chosen = choose_model(model) if asks else model
         async with MemoryManager(choose_db(db), model=chosen, llm=llm_settings(), default_user_id=None) as manager:
             if runs:

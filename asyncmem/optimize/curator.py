@@ -11,7 +11,7 @@ from ..errors import AsyncMemError, InvalidQueryError, ManagerClosedError
 from ..settings import Settings
 from ..tasks import Tasks
 from .optimizer import Optimizer
-from .pruning import clean_limits, to_prune
+from .pruning import clean_flags, clean_limits, to_prune
 from .results import CurationResult
 from .strategy import DeduplicateStrategy
 
@@ -82,10 +82,11 @@ class Curator:
             dry_run: only say what would go.
 
         Raises:
-            InvalidQueryError: neither limit is given, or one can't be used.
+            InvalidQueryError: neither limit is given, or an argument can't be used.
         """
         owner = self._with.owner(user_id)
         age, count = clean_limits(max_age, max_count)
+        clean_flags(keep_pinned=keep_pinned, dry_run=dry_run)
         store = await self._with.store()
         memories = await store.swaps.snapshot(owner)
         going = to_prune(memories, self._with.settings.clock(), age, count, keep_pinned=keep_pinned)
@@ -101,6 +102,7 @@ class Curator:
             OptimizationConflictError: this user's memories are being optimized, or one was deleted meanwhile.
         """
         owner = self._with.owner(user_id)
+        clean_flags(dry_run=dry_run)
         store = await self._with.store()
         result = await self._with.optimizer.optimize(store, owner, DeduplicateStrategy(), apply=not dry_run)
         left = len(result.kept) + len(result.memories)
@@ -146,6 +148,7 @@ class Curator:
         """
         if not isinstance(interval, timedelta) or interval <= timedelta(0):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise InvalidQueryError("interval must be a positive timedelta, such as timedelta(days=1)")
+        clean_flags(keep_pinned=keep_pinned, deduplicate=deduplicate)
         prunes = max_age is not None or max_count is not None
         if prunes or not deduplicate:
             clean_limits(max_age, max_count)

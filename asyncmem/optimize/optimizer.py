@@ -92,7 +92,9 @@ async def _settled(
         return Settled(kept=list(sources), reason=TOO_FEW)
     check_one_user(sources)
     try:
-        returned = await strategy.optimize(list(sources), model)
+        # copies: whatever a strategy does to them, the check compares with what was read
+        given = await anyio.to_thread.run_sync(lambda: [m.model_copy(deep=True) for m in sources])
+        returned = await strategy.optimize(given, model)
     except AsyncMemError:
         raise
     except Exception as error:

@@ -22,6 +22,17 @@ def clean_limits(max_age: object, max_count: object) -> tuple[timedelta | None, 
     return max_age, max_count
 
 
+def clean_flags(**flags: object) -> None:
+    """Take True and False only: what decides whether something is removed is not guessed.
+
+    Raises:
+        InvalidQueryError: one is something else.
+    """
+    for name, value in flags.items():
+        if not isinstance(value, bool):
+            raise InvalidQueryError(f"{name} must be True or False, not {value!r:.50}")
+
+
 def to_prune(
     memories: Sequence[UserMemory],
     now: datetime,

@@ -66,8 +66,10 @@ def settle(sources: Sequence[UserMemory], returned: object, strategy: str) -> Se
     revised = [(before, after) for before, after in revised if before.memory_id not in _ids(lacking)]
     touched = {before.memory_id for before, _ in revised}
     staying = [m for m in sources if m.memory_id in living and m.memory_id not in touched]
-    retiring = [m for m in sources if m.memory_id not in living]
-    missing = lost(retiring, [*new, *(after for _, after in revised), *staying])
+    # a fact must stay as long as it did: what expires neither carries another's nor is carried on by one that lasts
+    lasting = [m for m in (*new, *(after for _, after in revised), *staying) if m.expires_at is None]
+    retiring = [m for m in sources if m.memory_id not in living and m.expires_at is None]
+    missing = lost(retiring, lasting)
     retired = [m for m in retiring if m.memory_id not in _ids(missing)]
     checked, every = counted_facts([*retiring, *(before for before, _ in revised)]), [*lacking, *missing]
     if not retired and not revised:

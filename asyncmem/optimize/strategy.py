@@ -4,6 +4,7 @@ import asyncio
 import reprlib
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
+from typing import cast
 
 import anyio.to_thread
 
@@ -63,8 +64,11 @@ class TimeWindowStrategy(MemoryOptimizationStrategy):
     ) -> None:
         if keep is not None and keep_count is not None:
             raise ConfigurationError("pass keep or keep_count, not both")
-        if (keep is not None and keep < timedelta(0)) or (keep_count is not None and keep_count < 0):
-            raise ConfigurationError("keep and keep_count must not be negative")
+        age, count = cast("object", keep), cast("object", keep_count)
+        if not (age is None or (isinstance(age, timedelta) and age >= timedelta(0))):
+            raise ConfigurationError("keep must be a timedelta that is not negative, such as timedelta(days=30)")
+        if not (count is None or (type(count) is int and count >= 0)):
+            raise ConfigurationError("keep_count must be an int that is not negative")
         self._keep = KEEP if keep is None else keep
         self._count = keep_count
         self._clock = clock

@@ -59,15 +59,15 @@ async def summarize(memories: Sequence[UserMemory], model: OptimizationModel) ->
     kept = [m for m in memories if stays(m)]
     pieces = [Piece(m.memory, (m,)) for m in memories if not stays(m)]
     while True:  # each round has fewer tokens than the one before
-        parts = parts_of([cost(piece.text) for piece in pieces], model.budget)
+        parts = await anyio.to_thread.run_sync(_parts, pieces, model.budget)
         if all(len(part) < 2 for part in parts):
             break
         made = await _side_by_side([[pieces[i] for i in part] for part in parts], model)
         before, pieces = pieces, [piece for summaries, _ in made for piece in summaries]
         kept += [source for _, lost_ones in made for source in lost_ones]
-        if len(parts) == 1 or _tokens(pieces) >= _tokens(before):
+        if len(parts) == 1 or not await anyio.to_thread.run_sync(_is_shorter, pieces, before):
             break
-    return _finished(pieces, kept)
+    return await anyio.to_thread.run_sync(_finished, pieces, kept)
 
 
 def stays(memory: UserMemory) -> bool:
@@ -75,8 +75,12 @@ def stays(memory: UserMemory) -> bool:
     return memory.pinned or memory.expires_at is not None or bool(memory.metadata.get("suspect"))
 
 
-def _tokens(pieces: Sequence[Piece]) -> int:
-    return sum(cost(piece.text) for piece in pieces)
+def _parts(pieces: Sequence[Piece], budget: int) -> list[list[int]]:
+    return parts_of([cost(piece.text) for piece in pieces], budget)
+
+
+def _is_shorter(pieces: Sequence[Piece], than: Sequence[Piece]) -> bool:
+    return sum(cost(piece.text) for piece in pieces) < sum(cost(piece.text) for piece in than)
 
 
 def _finished(pieces: Sequence[Piece], kept: Sequence[UserMemory]) -> list[UserMemory]:

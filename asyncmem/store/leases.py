@@ -15,7 +15,7 @@ from datetime import UTC, datetime, timedelta
 
 from pymongo.errors import DuplicateKeyError
 
-from ..errors import AsyncMemError, OptimizationConflictError, StoreError
+from ..errors import AsyncMemError, ManagerClosedError, OptimizationConflictError, StoreError
 from ..fingerprints import user_print
 from .core import Core, Session
 from .documents import Row
@@ -110,7 +110,7 @@ class Leases:
 
     async def _give_back(self, lease: Lease) -> None:
         """A lease with work to be finished stays, for whoever comes next; if nothing can be written, it lapses."""
-        with suppress(StoreError):
+        with suppress(StoreError, ManagerClosedError):
             async with self._core.calling():
                 gone = await self._rows.delete_one({**self._mine(lease), "work": None})
                 if not gone.deleted_count:

@@ -174,11 +174,13 @@ class Swaps:
 
         Raises:
             OptimizationNotFoundError: the user has no such optimization, or its retention has ended.
-            OptimizationConflictError: it was undone before, or somebody optimizes this user's memories.
+            OptimizationConflictError: it was undone before, a later one folded what it made, or somebody optimizes
+                this user's memories.
         """
         async with self._holding(user_id) as lease:
             run = await self._undoable(user_id, run_id)
             load = await Load.of(self._journal, run)
+            await self._refuse_overtaken(run, {row["_id"] for row in load.adds})
             return await self._undone(run, await self._taken_back(run, load, lease))
 
     async def _taken_back(self, run: Row, load: Load, lease: Lease) -> Exchanged:
@@ -198,6 +200,18 @@ class Swaps:
             left = [row["_id"] for row in load.adds if row["_id"] in there]
             brought = {i: row for i, row in there.items() if i not in left}
             return Exchanged(brought, [], set(left), [], len(load.adds) - len(left))
+
+    async def _refuse_overtaken(self, run: Row, made: set[str]) -> None:
+        """What a later run folded would come back with that run, beside what it was made of."""
+        for later in await self._journal.listed(run["user_id"]):
+            if later["run"] == run["run"]:
+                return
+            if later["status"] == "applied":
+                async for page in self._journal.leaving(later):
+                    if any(leaving.memory_id in made for leaving in page):
+                        raise OptimizationConflictError(
+                            f"a later optimization folded what this one made: undo {later['run']!r} first"
+                        )
 
     async def _undoable(self, user_id: str, run_id: str) -> Row:
         run = await self._journal.find(user_id, run_id)

@@ -475,3 +475,79 @@ async def test_expired_memories_are_no_sources(uri: str, clock: Clock) -> None:
         clock.advance(hours=2)
         await manager.optimize_memories(user_id="lin", strategy=Said(note))
         assert sorted(seen) == sorted(PARROTS)
+
+
+async def test_what_expires_carries_nothing_that_lasts(uri: str, clock: Clock) -> None:
+    """A strategy's memory that expires takes the place of none that doesn't; one that will expire retires for none."""
+    soon = clock.now + timedelta(hours=1)
+    brief = [UserMemory(memory=SUMMARY, expires_at=soon)]
+    async with MemoryManager(uri, model=ScriptedModel([]), settings=Settings(clock=clock)) as manager:
+        await fill(manager)
+        await manager.add_user_memory(UserMemory(memory="Parks in lot 7", expires_at=soon), user_id="lin")
+        assert not (await manager.optimize_memories(user_id="lin", strategy=Said(brief))).applied
+        longer = [UserMemory(memory=f"{SUMMARY} Parks in lot 7.")]
+        result = await manager.optimize_memories(user_id="lin", strategy=Said(longer))
+        assert [m.memory for m in result.kept] == ["Parks in lot 7"]
+
+
+async def test_a_strategy_that_changes_what_it_was_given_changes_nothing(uri: str) -> None:
+    """The check compares with what was read, whatever a strategy does to its copies."""
+
+    def forging(given: list[UserMemory]) -> list[UserMemory]:
+        for memory in given[1:]:
+            memory.__dict__["memory"] = given[0].memory
+        return given[:1]
+
+    async with MemoryManager(uri, model=ScriptedModel([])) as manager:
+        await fill(manager)
+        assert not (await manager.optimize_memories(user_id="lin", strategy=Said(forging))).applied
+        assert await texts(manager) == sorted(PARROTS)
+
+
+async def test_runs_that_rest_on_each_other_are_undone_newest_first(uri: str) -> None:
+    """What a later run folded can't be taken back before that run is; then both can, and all is as before."""
+    async with MemoryManager(uri, model=ScriptedModel([])) as manager:
+        await fill(manager)
+        first = await manager.optimize_memories(user_id="lin", strategy=Said([UserMemory(memory=SUMMARY)]))
+        await fill(manager, ["Moved to Tromsø"])
+        both = [UserMemory(memory=f"{SUMMARY} Moved to Tromsø.")]
+        second = await manager.optimize_memories(user_id="lin", strategy=Said(both))
+        with pytest.raises(OptimizationConflictError, match=str(second.run_id)):
+            await manager.undo_optimization(str(first.run_id), user_id="lin")
+        assert await texts(manager) == [both[0].memory]
+        await manager.undo_optimization(str(second.run_id), user_id="lin")
+        await manager.undo_optimization(str(first.run_id), user_id="lin")
+        assert await texts(manager) == sorted([*PARROTS, "Moved to Tromsø"])
+
+
+@pytest.mark.parametrize("flag", [None, "", "no", 0])
+async def test_flags_are_not_guessed(uri: str, flag: Any) -> None:
+    """What decides whether something is removed is True or False, nothing else."""
+    async with MemoryManager(uri, model=ScriptedModel([])) as manager:
+        await fill(manager)
+        for options in ({"max_count": 0, "dry_run": flag}, {"max_count": 0, "keep_pinned": flag}):
+            with pytest.raises(InvalidQueryError, match="True or False"):
+                await manager.curator.prune(user_id="lin", **options)
+        with pytest.raises(InvalidQueryError, match="True or False"):
+            await manager.curator.deduplicate(user_id="lin", dry_run=flag)
+        with pytest.raises(InvalidQueryError, match="True or False"):
+            manager.curator.every(timedelta(days=1), deduplicate=flag)
+        assert await texts(manager) == sorted(PARROTS)
+
+
+async def test_cancelled_after_the_manager_closed_is_cancelled(uri: str) -> None:
+    """An optimization that is cancelled once its manager is closed ends as cancelled, not with another error."""
+    began = asyncio.Event()
+
+    async def wait() -> None:
+        began.set()
+        await asyncio.sleep(60)
+
+    manager = MemoryManager(uri, model=ScriptedModel([]))
+    await fill(manager)
+    task = asyncio.create_task(manager.optimize_memories(user_id="lin", strategy=Said([], wait)))
+    await began.wait()
+    await manager.aclose()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
