@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         InvalidInputError,
         InvalidMemoryError,
         InvalidMessageError,
+        InvalidProfileError,
         InvalidQueryError,
         ManagerClosedError,
         MemoryConflictError,
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
     )
     from .filters import Range
     from .interfaces.fastembed import FastEmbedEmbedder
+    from .learning import UserProfileConfig, UserProfileStore
     from .llm import LLM, ChatModel, ChatReply, ChatRequest, Embedder, Embeddings, Structured, ToolCall
     from .manager import MemoryManager
     from .optimize import (
@@ -73,6 +75,7 @@ if TYPE_CHECKING:
         TimeWindowStrategy,
         TopicsStrategy,
     )
+    from .profile_values import ProfileChange, ProfileField, ProfileResult, UserProfile
     from .runs import OptimizationRun, OptimizationUndo
     from .search import Retriever, SearchRequest, Sources
     from .settings import LLMSettings, Settings
@@ -95,6 +98,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "filters": ("Range",),
     "interfaces.fastembed": ("FastEmbedEmbedder",),
+    "learning": ("UserProfileConfig", "UserProfileStore"),
     "llm": ("LLM", "ChatModel", "ChatReply", "ChatRequest", "Embedder", "Embeddings", "Structured", "ToolCall"),
     "manager": ("MemoryManager",),
     "optimize": (
@@ -112,6 +116,7 @@ _HOMES = {
         "TimeWindowStrategy",
         "TopicsStrategy",
     ),
+    "profile_values": ("ProfileChange", "ProfileField", "ProfileResult", "UserProfile"),
     "runs": ("OptimizationRun", "OptimizationUndo"),
     "search": ("Retriever", "SearchRequest", "Sources"),
     "settings": ("LLMSettings", "Settings"),
@@ -162,6 +167,7 @@ __all__ = [
     "InvalidInputError",
     "InvalidMemoryError",
     "InvalidMessageError",
+    "InvalidProfileError",
     "InvalidQueryError",
     "LLMSettings",
     "Lost",
@@ -196,6 +202,9 @@ __all__ = [
     "OptimizationUndo",
     "PartialWriteError",
     "PreservationReport",
+    "ProfileChange",
+    "ProfileField",
+    "ProfileResult",
     "QueueStatus",
     "Range",
     "Retriever",
@@ -222,6 +231,9 @@ __all__ = [
     "UnknownRetrievalMethodError",
     "Usage",
     "UserMemory",
+    "UserProfile",
+    "UserProfileConfig",
+    "UserProfileStore",
     "WorkerReport",
     "memory_tools",
 ]

@@ -7,6 +7,7 @@
     │   ├── InvalidIdError                an id of a user, agent, team or memory
     │   ├── InvalidMemoryError            the text, topics, metadata or times of a memory
     │   ├── InvalidMessageError           what was handed to capture
+    │   ├── InvalidProfileError           the fields or values of a user profile
     │   └── InvalidQueryError             a query, limit, filter or cursor
     │       └── UnknownRetrievalMethodError
     ├── ManagerClosedError                used after aclose()
@@ -80,6 +81,10 @@ class InvalidMemoryError(InvalidInputError):
 
 class InvalidMessageError(InvalidInputError):
     """What was handed to capture is not a conversation."""
+
+
+class InvalidProfileError(InvalidInputError):
+    """A user profile has no such field, or its values don't fit its schema."""
 
 
 class InvalidQueryError(InvalidInputError):

@@ -5,7 +5,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from types import EllipsisType, TracebackType
-from typing import Any, Literal, Never, Self, cast
+from typing import TYPE_CHECKING, Any, Literal, Never, Self, cast
 
 from pydantic import JsonValue
 
@@ -33,6 +33,9 @@ from .types import (
     UserMemory,
     clean_scope,
 )
+
+if TYPE_CHECKING:  # the store is opened, and PyMongo imported, only when a verb needs it
+    from .store.store import MemoryStore
 
 DEFAULT_MODEL = "openai/gpt-4o"
 
@@ -148,6 +151,22 @@ class MemoryManager(RetrievalVerbs, SchedulingVerbs, OptimizationVerbs):
         if user_id is not None and memory.user_id not in (None, user_id):
             raise InvalidIdError("the memory belongs to another user_id than the call says: leave one of them out")
         return memory, self._user(memory.user_id if user_id is None else user_id)
+
+    # ------------------------------------------------------------------- for asyncmem's own layers above this one
+
+    @property
+    def settings(self) -> Settings:
+        """How memories are stored."""
+        return self._settings
+
+    @property
+    def llm(self) -> LLM:
+        """The manager's model."""
+        return self._llm
+
+    async def opened(self) -> "MemoryStore":
+        """The store, opened: for asyncmem's own layers. What it offers may change with any version."""
+        return await self._opening.store()
 
     # -------------------------------------------------------------------------------------- by hand: no model
 

@@ -135,6 +135,18 @@ class StoredOptimization(BaseModel):
     pending: datetime | None = None
 
 
+class StoredProfile(BaseModel):
+    """Fields of a user's profile: see ``profiles.py``."""
+
+    user_id: str
+    profile: str
+    values: str
+    fields: Row = Field(default_factory=dict[str, Any])
+    history: list[Row] = Field(default_factory=list[Row])
+    revision: int = 1
+    erasures: int = 0
+
+
 MEMORY_INDEXES = [
     IndexModel([("user_id", ASCENDING), *NEWEST_FIRST, ("stamp", ASCENDING)], name="recent"),
     IndexModel([("user_id", ASCENDING), ("topics", ASCENDING), *NEWEST_FIRST], name="topic"),
@@ -174,6 +186,7 @@ LANE_INDEXES = [
     IndexModel([("dead_count", ASCENDING)], name="dead", sparse=True),
     IndexModel([("expire_at", ASCENDING)], name="kept", expireAfterSeconds=0, sparse=True),
 ]
+PROFILE_INDEXES = [IndexModel([("user_id", ASCENDING), ("profile", ASCENDING)], name="profile", unique=True)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +198,7 @@ class Collections:
     captures: Collection
     optimizations: Collection
     jobs: Collection
+    profiles: Collection
 
 
 async def bind(database: Database, prefix: str, *, create_indexes: bool) -> Collections:
@@ -195,6 +209,7 @@ async def bind(database: Database, prefix: str, *, create_indexes: bool) -> Coll
         _document(StoredCapture, f"{prefix}captures", CAPTURE_INDEXES),
         _document(StoredOptimization, f"{prefix}optimizations", OPTIMIZATION_INDEXES),
         _document(StoredLane, f"{prefix}jobs", LANE_INDEXES),
+        _document(StoredProfile, f"{prefix}profiles", PROFILE_INDEXES),
     ]
     await init_beanie(database=database, document_models=models, skip_indexes=not create_indexes)
     return Collections(*map(_collection, models))

@@ -13,6 +13,7 @@ from .connect import Capabilities, Connection, connect
 from .core import Core, Gate
 from .documents import bind
 from .jobs import Jobs
+from .profiles import Profiles
 from .reader import Reader
 from .remover import Remover
 from .scanner import Scanner
@@ -36,6 +37,7 @@ class MemoryStore:
     scan: Scanner
     vectors: VectorShelf
     jobs: Jobs
+    profiles: Profiles
     capabilities: Capabilities
     _connection: Connection = field(repr=False)
     _core: Core = field(repr=False)
@@ -100,6 +102,7 @@ def _assembled(core: Core, connection: Connection) -> MemoryStore:
         scan=Scanner(core),
         vectors=VectorShelf(core),
         jobs=jobs,
+        profiles=Profiles(core, captures),
         capabilities=connection.capabilities,
         _connection=connection,
         _core=core,

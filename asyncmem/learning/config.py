@@ -1,0 +1,58 @@
+"""Which fields a user profile has, checked once."""
+
+from dataclasses import dataclass
+from typing import cast
+
+from ..cleaning import clean_id
+from ..errors import ConfigurationError, InvalidInputError
+from ..llm.schemas import check_schema
+from ..profile_values import UserProfile
+
+MAX_FIELDS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class UserProfileConfig:
+    """How user profiles are kept.
+
+    Attributes:
+        schema: ``UserProfile``, or a subclass with fields of your own, each with a default: a profile begins empty.
+        name: under which profiles of this schema are stored; by default the schema's own. Keep it when you rename
+            the class.
+        instructions: what a model that reads conversations is told beside the fields' descriptions.
+        max_tokens: estimated tokens that the block for a prompt may have.
+
+    Raises:
+        ConfigurationError: the schema, or another option, can't be used.
+    """
+
+    schema: type[UserProfile] = UserProfile
+    name: str = ""
+    instructions: str | None = None
+    max_tokens: int = 500
+
+    def __post_init__(self) -> None:
+        schema = cast("object", self.schema)
+        if not (isinstance(schema, type) and issubclass(schema, UserProfile)):
+            raise ConfigurationError("schema must be UserProfile or a subclass of it")
+        try:
+            check_schema(schema)
+            clean_id(self.stored_as, "name")
+        except InvalidInputError as error:
+            raise ConfigurationError(str(error)) from None
+        if len(schema.model_fields) > MAX_FIELDS:
+            raise ConfigurationError(f"{schema.__name__} has more than {MAX_FIELDS} fields")
+        for name, field in schema.model_fields.items():
+            if field.is_required():
+                raise ConfigurationError(f"{schema.__name__}.{name} has no default: a profile begins empty")
+            if field.alias or field.validation_alias or field.serialization_alias:
+                raise ConfigurationError(f"{schema.__name__}.{name} has an alias: profiles are stored by field names")
+        if not isinstance(cast("object", self.instructions), str | None):
+            raise ConfigurationError("instructions must be a str or None")
+        if isinstance(self.max_tokens, bool) or not isinstance(cast("object", self.max_tokens), int):
+            raise ConfigurationError("max_tokens must be an int")
+
+    @property
+    def stored_as(self) -> str:
+        """The name in the database."""
+        return self.name or self.schema.__name__
