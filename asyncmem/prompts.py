@@ -61,6 +61,7 @@ _END_TASK = "Operations that do what the user asks for{language}:"
 
 
 _BLOCK = re.compile(r"<user_memory>(?:(?!<user_memory>).)*?</user_memory>", re.DOTALL | re.IGNORECASE)
+_PROFILE = re.compile(r"<user_profile>(?:(?!<user_profile>).)*?</user_profile>", re.DOTALL | re.IGNORECASE)
 _CUT_BLOCK = re.compile(r"<user_memory>(?:[ \t]*\n(?:[ \t]*(?:-[^\n]*)?(?:\n|\Z))*)?", re.IGNORECASE)
 _WEIGHTS = re.compile(r"([A-Za-z]+)|(\s+)|([\x21-\x7e])|(.)", re.DOTALL)
 
@@ -79,11 +80,11 @@ def estimate_tokens(text: str) -> int:
 
 
 def strip_recalled(text: str) -> str:
-    """The text without ``<user_memory>`` blocks, so that what was recalled is not captured again.
+    """The text without ``<user_memory>`` and ``<user_profile>``, so that what was recalled is not captured again.
 
     Of a block that isn't closed only its bullets go: what follows them are somebody's own words.
     """
-    return _CUT_BLOCK.sub("", _BLOCK.sub("", text)).strip()
+    return _CUT_BLOCK.sub("", _BLOCK.sub("", _PROFILE.sub("", text))).strip()
 
 
 def newest_within(memories: Sequence[UserMemory], tokens: int) -> list[UserMemory]:

@@ -14,6 +14,7 @@ from pydantic import BaseModel, BeforeValidator, Field, JsonValue, create_model
 from ..answers import Turn, user_turns
 from ..claims import is_negated
 from ..evidence import NEGATED, NUMBER, UNSAID, Evidence, find_evidence, objection
+from ..forgetting import wishes_to_forget
 from ..guards import looks_like_instructions
 from ..llm.schemas import full_schema
 from ..messages import Turn as Said
@@ -26,6 +27,7 @@ from ..wording import content, share_words
 from .merging import shown
 
 MAX_CHANGES = 32
+WISH = "a wish to forget is nothing to remember"
 INSTRUCTING = "it looks like instructions to a model"
 
 _PROMPT = """You keep the profile of one user. You never answer the user.
@@ -131,6 +133,8 @@ class Judge:
             return None if unsaid_number(text, said) is None else NUMBER
         if known and not content(without_dates(text)) - content(known):  # something is left out: nothing new to carry
             return None
+        if wishes_to_forget(str(found.words)):
+            return WISH
         return objection(found, text, self.turns, known)
 
 
