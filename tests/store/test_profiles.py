@@ -254,8 +254,9 @@ async def test_extraction_into_a_schema_that_changed_writes_nothing(
     assert {s.reason for s in result.skipped} == {"the value does not fit the field"}
 
 
-async def test_updates_of_different_fields_at_once_lose_none(uri: str) -> None:
-    """Forty updates by two managers, each of one of eight fields, leave every field with a value that was written."""
+async def test_updates_of_different_fields_at_once_lose_none(server_uri: str, database_name: str) -> None:
+    """On each kind of server forty updates by two managers, each of one of eight fields, leave every field written."""
+    uri = with_database(server_uri, database_name)
     fields: dict[str, Any] = {
         "name": "Lin",
         "preferred_name": "L",
