@@ -18,11 +18,19 @@ SUITES = ("tests/unit", "tests/contracts", "tests/property", "tests/store", "tes
 ONCE = (
     "tests/providers",
     "tests/store/test_embedded.py",
+    "tests/store/test_jobs.py",
+    "tests/store/test_leases.py",
     "tests/unit/test_local_model.py",
 )
-"""Suites of other processes and of litellm, which the version of Python changes nothing of: the first runs them."""
-CRASHES = ("tests/store/test_killed.py", "tests/store/test_swaps_killed.py", "tests/store/test_chaos.py")
-"""Suites that kill processes and servers hundreds of times; minutes of waiting, so a session of their own."""
+"""Suites of servers, processes and litellm, which the version of Python changes nothing of: the first runs them."""
+CRASHES = (
+    "tests/store/test_chaos.py",
+    "tests/store/test_killed.py",
+    "tests/store/test_swaps.py",
+    "tests/store/test_swaps_killed.py",
+    "tests/store/test_workers.py",
+)
+"""Suites that kill processes and servers, or meddle, at every write: minutes of waiting, so a session of their own."""
 
 
 def wheel(session: nox.Session) -> str:
@@ -84,7 +92,7 @@ def tests(session: nox.Session) -> None:
 def crashes(session: nox.Session) -> None:
     """Kill -9 at every write, and a minute under fire on a replica set of three."""
     install_locked(session)
-    session.run("pytest", "-n", "2", *(session.posargs or CRASHES))
+    pytest(session, *(session.posargs or CRASHES))
 
 
 @nox.session

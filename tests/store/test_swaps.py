@@ -244,11 +244,16 @@ async def meddled(
     return rival, conflict, gate.left <= 0
 
 
+def everywhere(store: MemoryStore) -> bool:
+    """Whether somebody meddles at every point; on the embedded server, which is slow, only at some."""
+    return store.capabilities.version[0] == 6
+
+
 async def points(
     store: MemoryStore, other: MemoryStore, name: str, *, undo: bool = False
 ) -> AsyncIterator[tuple[Rival, bool, list[str]]]:
     """Do the deed at every point; on the embedded server, which is slow, at every twelfth."""
-    step = 1 if store.capabilities.version[0] == 6 else 12
+    step = 1 if everywhere(store) else 12
     for at in range(1, 200, step):
         rival, conflict, happened = await meddled(store, other, at, name, undo=undo)
         if not happened:
@@ -292,7 +297,7 @@ async def test_what_is_changed_during_a_swap_stays(store: MemoryStore, other: Me
             assert set(there) == expected
         else:
             assert there == NEW
-    assert stayed > 2
+    assert stayed > (2 if everywhere(store) else 0)
 
 
 @pytest.mark.parametrize("name", ["delete the old", "delete the turning"])
@@ -309,7 +314,7 @@ async def test_a_deletion_during_a_swap_wins(store: MemoryStore, other: MemorySt
             assert found == {"archive": 1 + MARKS, "optimizations": 0}
         else:
             assert there == NEW if rival.done is None else sorted({*NEW} - {"Owns a red kayak"})
-    assert won > 2
+    assert won > (2 if everywhere(store) else 0)
 
 
 KEPT = ("archive", "optimizations")
