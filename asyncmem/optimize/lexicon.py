@@ -54,11 +54,12 @@ PRONOUNS = words("he she they him her them his their er sie ihr ihre sein seine 
 """Stand for the user, unless somebody else was named before."""
 THEY = words("they them their")
 """Stand for the user, unless several others were named before."""
-ADVERBS = words(
+ASIDE = words(
     "always often usually regularly mostly mainly still already both immer oft meist meistens noch schon"
+    " le les un une des du l lo gli i os as het"
     " siempre todavía ya casi toujours souvent encore sempre всегда часто обычно еще ещё уже"
 )
-"""Stand before a verb without being its subject."""
+"""Adverbs and articles, which stand before a verb without being its subject."""
 PERSONS = words(
     "sister brother mother father mom mum dad wife husband spouse partner girlfriend boyfriend fiance son daughter kid"
     " child baby twin friend colleague coworker boss manager neighbor neighbour uncle aunt cousin grandmother"
@@ -128,7 +129,9 @@ def is_uncertain(text: str) -> bool:
 
 HAN_NUMBERS = frozenset("〇零一二三四五六七八九十百千万萬億亿两兩")
 WIDE_EMPTY = frozenset("的了是在也我他她它们吗呢着のはがをにでとも、・这那个")
-WIDE_FRAMES = re.compile(r"用户的?|使用者的?|ユーザーの?|利用者の?|사용자(?:는|의|가)?|目前|现在|還有|还有|また|そして")
+WIDE_FRAMES = re.compile(
+    r"用户的?|使用者的?|ユーザーの?|利用者の?|사용자(?:는|의|가)?|目前|现在|并且|而且|此外|還有|还有|また|そして"
+)
 WIDE_CLASSES = re.compile(r"喜欢|喜爱|喜愛|热爱|爱好|爱|大好き|好き|好む|名叫|叫做|名为|叫|という名前の|という|拥有|有")
 _WIDE_SAME = {
     "喜欢": "like",

@@ -87,8 +87,9 @@ class View:
         if not _SPACED.match(self.needed[0].text):
             return ()
         subject, _ = _subject(self.tokens)
-        at = self.needed.index(subject[-1]) if subject else 0
-        return self.needed[at : at + (3 if subject else 2)]
+        needed = [t for t in self.needed if t.kind != "negation" and t.text.casefold() not in lexicon.ASIDE]
+        at = needed.index(subject[-1]) if subject else 0
+        return tuple(needed[at : at + (3 if subject else 2)])
 
     @cached_property
     def own_needed(self) -> tuple[Token, ...]:
@@ -132,12 +133,17 @@ class _Before:
 @lru_cache(maxsize=16_384)
 def sentences(text: str) -> tuple[tuple[Clause, ...], ...]:
     """The text's sentences, each as its clauses; those without any word are left out."""
-    found: list[tuple[Clause, ...]] = []
+    return tuple(sentences_after((), text))
+
+
+def sentences_after(last: tuple[Clause, ...], text: str) -> list[tuple[Clause, ...]]:
+    """The same for a text that goes on after a sentence of these clauses."""
+    found = [last]
     for sentence in SENTENCE.split(plain(text)):
-        clauses = _clauses(sentence, found[-1] if found else ())
+        clauses = _clauses(sentence, found[-1])
         if clauses:
             found.append(tuple(clauses))
-    return tuple(found)
+    return found[1:]
 
 
 def _clauses(sentence: str, last: tuple[Clause, ...]) -> list[Clause]:
@@ -169,8 +175,9 @@ def _person(last: tuple[Clause, ...]) -> Token | None:
     if len(subject) != 1 or not subject[0].text[0].isupper() or _is_about_persons(subject[0]):
         return None
     for clause in last:
-        for earlier, token in itertools.pairwise(clause.alone.tokens):
-            is_name = token.kind == "name" and earlier.text.casefold() not in lexicon.PLACING
+        for i, token in enumerate(clause.alone.tokens):
+            earlier = clause.alone.tokens[i - 1].text.casefold() if i else ""
+            is_name = token.kind == "name" and earlier not in lexicon.PLACING
             if (is_name or _is_about_persons(token)) and token.text != subject[0].text:
                 return None
     return subject[0]
@@ -201,7 +208,7 @@ def _clause(part: Part, tokens: tuple[Token, ...], before: _Before) -> Clause:
     if part.after == "closing" and before.outside is not None:
         before.view, before.outside = before.outside, None
     if _is_bound(part, tokens):
-        return _bound(part, tokens, marks, before)
+        return _bound(part, tokens, before, before.view)
     led = () if subject else before.subject if stands else ()
     alone = View((*led, *tokens), len(led), marks)
     is_apart = part.after == "contrary" and (stands or not marks.negations or before.view.marks.negations)
@@ -227,14 +234,12 @@ def _is_age(token: Token) -> bool:
     return token.kind == "number" or token.text.casefold() in lexicon.AGES
 
 
-def _bound(part: Part, tokens: tuple[Token, ...], marks: Marks, before: _Before) -> Clause:
+def _bound(part: Part, tokens: tuple[Token, ...], before: _Before, view: View) -> Clause:
     """The part after the word that it belongs to, whatever else that word's clause says."""
-    view = before.view
-    assert view is not None
     led = view.own_needed if part.after == "colon" else view.needed[-1:]
     if _RELATIVE_COMMA.match(part.text):
         tokens = (replace(tokens[0], needed=False), *tokens[1:])
-    made = View((*led, *tokens), len(led), marks)
+    made = View((*led, *tokens), len(led), _marks(part.text, tokens))
     if part.after == "opening":
         before.outside = view
     if part.after == "colon":
@@ -267,7 +272,7 @@ def _subject(tokens: Sequence[Token]) -> tuple[tuple[Token, ...], bool]:
     for i, token in enumerate(tokens):
         if _is_verb(token, token.text if i else token.text.casefold()):
             before = (t for t in tokens[:i] if t.needed and t.kind != "negation")
-            return tuple(t for t in before if t.text.casefold() not in lexicon.ADVERBS), True
+            return tuple(t for t in before if t.text.casefold() not in lexicon.ASIDE), True
         if i > 3:
             break
     return (), False

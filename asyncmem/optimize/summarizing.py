@@ -13,7 +13,7 @@ from .merging import merged
 from .model import OptimizationModel
 from .parts import PER_MEMORY, cost, parts_of, storable
 from .preserving import Fact, Lost, preserved
-from .supporting import invented, is_foreign, supported
+from .supporting import added, invented, is_foreign, supported
 from .wording import Summary, summary_prompt, told_again
 
 
@@ -40,6 +40,7 @@ class _Judged:
     missing: tuple[Lost, ...] = ()
     lacking: tuple[str, ...] = ()
     foreign: bool = False
+    added: tuple[str, ...] = ()
 
     @property
     def is_usable(self) -> bool:
@@ -125,19 +126,20 @@ async def _part(pieces: Sequence[Piece], model: OptimizationModel) -> Made:
         raise OptimizationError(f"the model's summary {first.problem}")
     model.missing += first.missing
     judged = [first]
-    if first.missing or not first.is_usable:
+    if first.missing or first.added or not first.is_usable:
         model.asked_again = True
         told = told_again(
             first.text,
             missing=first.lacking,
             invented=[fact.value for fact in first.invented],
             foreign=first.foreign,
+            added=() if first.foreign else first.added,
         )
         judged.append(await _ask([*prompt, *told], texts, sources, model))
     usable = [each for each in judged if each.is_usable]
     if not usable:
         raise OptimizationError(_complaint(judged[-1]))
-    best = min(usable, key=lambda each: (len(each.missing), len(each.text)))
+    best = min(usable, key=lambda each: (len(each.missing) + len(each.added), len(each.text)))
     return await anyio.to_thread.run_sync(_made, best, list(pieces), sources)
 
 
@@ -170,7 +172,7 @@ def _judge(text: str, sources: Sequence[UserMemory]) -> _Judged:
     missing = preserved(sources, result)
     lacking = tuple(source.memory for source, found in zip(sources, missing, strict=True) if found is not None)
     found = tuple(each for each in missing if each is not None)
-    return _Judged(text, "", made_up, found, lacking, is_foreign(sources, text))
+    return _Judged(text, "", made_up, found, lacking, is_foreign(sources, text), tuple(added(sources, text)))
 
 
 def _made(judged: _Judged, pieces: list[Piece], sources: Sequence[UserMemory]) -> Made:

@@ -1,7 +1,8 @@
 """Whether the sources say what a result says (pure)."""
 
 import re
-from collections.abc import Iterator, Sequence, Set
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence, Set
 
 from ..claims import unsaid_name
 from ..numbers import Said, said_numbers, unsaid_number
@@ -10,7 +11,7 @@ from ..types import UserMemory
 from ..wording import common, content, language_of, scripts, tokens
 from .carrying import carries
 from .lexicon import JOINING, WIDE_JOINING
-from .phrases import Clause, View, sentences
+from .phrases import Clause, View, sentences, sentences_after
 from .preserving import QUOTED, Fact
 from .separators import split_sentences
 from .words import KOREAN, Token, plain
@@ -77,24 +78,36 @@ def added(sources: Sequence[UserMemory], text: str) -> list[str]:
 def _supported(sources: Sequence[UserMemory], text: str) -> Iterator[tuple[str, bool]]:
     """Each sentence, and whether it stays; "he" may be whom the last one that stays is about."""
     claims = [clause.claim for source in sources for sentence in sentences(source.memory) for clause in sentence]
+    rarest = _by_rarest(claims)
     said = {form for claim in claims for token in claim.tokens for form in _forms(token)}
-    last = ""
+    last: tuple[Clause, ...] = ()
     for sentence in split_sentences(text):
-        count = len(sentences(sentence))
-        clauses = [clause for part in sentences(f"{last} {sentence}")[-count:] for clause in part] if count else []
-        is_kept = bool(clauses) and all(_rests_on(clause, claims, said) for clause in clauses)
+        told = sentences_after(last, sentence)
+        is_kept = bool(told) and all(_rests_on(clause, rarest, said) for part in told for clause in part)
         yield sentence, is_kept
-        last = sentence if is_kept else last
+        last = told[-1] if is_kept else last
 
 
-def _rests_on(clause: Clause, claims: Sequence[View], said: Set[str]) -> bool:
+def _rests_on(clause: Clause, claims: Mapping[str, Sequence[View]], said: Set[str]) -> bool:
     own = [t for t in clause.alone.tokens if t.needed]
     if not own:
         return True
-    carried = [claim for claim in claims if carries(clause, claim)]
+    near = (claim for key in (clause.shared or clause.alone).places for claim in claims.get(key, ()))
+    carried = [claim for claim in near if carries(clause, claim)]
     keys = {key for claim in carried for token in claim.tokens for key in (*token.keys, *token.also)}
     certain = all(t.keys & keys for t in own if t.kind in _CERTAIN)
     return bool(carried) and certain and all(_is_joining(t) or said & _forms(t) for t in own)
+
+
+def _by_rarest(claims: Sequence[View]) -> dict[str, list[View]]:
+    """The claims, by the keys of the word that the fewest claims have: what carries it has one of these."""
+    counts = Counter(key for claim in claims for key in claim.places)
+    found: dict[str, list[View]] = {}
+    for claim in claims:
+        token = min(claim.needed, key=lambda token: sum(counts[key] for key in token.keys))
+        for key in token.keys:
+            found.setdefault(key, []).append(claim)
+    return found
 
 
 def _is_joining(token: Token) -> bool:

@@ -60,6 +60,35 @@ async def test_what_is_missing_is_asked_for_once() -> None:
     assert "Keeps two parrots" not in told
 
 
+async def test_missing_notes_are_asked_for_one_by_one() -> None:
+    """The second request asks for each missing note as a sentence in its own words, and only where one is missing."""
+    _, _, scripted = await summarize(memories(*PARROTS), "Keeps two parrots named Pip and Bo.", WHOLE)
+    told = str(scripted.requests[1].messages[-1]["content"])
+    assert "as a short sentence of its own, in the note's own words, ended by a full stop" in told
+    assert "add nothing to it" in told
+    _, _, scripted = await summarize(memories(*PARROTS), f"{WHOLE} Likes Krakow.", WHOLE)
+    assert "sentence of its own" not in str(scripted.requests[1].messages[-1]["content"])
+
+
+async def test_added_words_are_told_and_taken_back() -> None:
+    """A sentence with words that no memory has is named in the second request, and a reply without them is taken."""
+    more = WHOLE.replace("nights.", "nights as a smuggler.")
+    results, _, scripted = await summarize(memories(*PARROTS), more, WHOLE)
+    assert texts(results) == [(None, WHOLE)]
+    told = str(scripted.requests[1].messages[-1]["content"]).splitlines()
+    assert told[:2] == [
+        "These sentences say more than the notes, or something else; say only what the notes say:",
+        '"Works nights as a smuggler."',
+    ]
+
+
+async def test_added_words_are_left_out_with_their_sentence() -> None:
+    """When the model adds them twice, the sentence is dropped, and the memory that it was about stays as it was."""
+    more = WHOLE.replace("nights.", "nights as a smuggler.")
+    results, _, _ = await summarize(memories(*PARROTS), more, more)
+    assert texts(results) == [(None, "Keeps two parrots named Pip and Bo."), ("1", "Works nights")]
+
+
 async def test_what_is_still_missing_stays() -> None:
     """A source that neither reply says is returned as it was, beside the summary of the others."""
     half = "Keeps two parrots named Pip and Bo."
