@@ -339,5 +339,7 @@ def test_optimize_says_what_it_kept(run: Run, provider: ProviderSimulator) -> No
     assert json.loads(run("optimize", "--user", "lin", "--undo", run_id, "--json").stdout)["restored"]
     alone = run("optimize", "--user", "omar", "--strategy", "deduplicate", env={"ASYNCMEM_MODEL": ""})
     assert "nothing changed" in alone.stdout
+    both = run("optimize", "--user", "lin", "--list", "--undo", run_id)
+    assert (both.exit_code, "pass one of them" in both.stderr) == (2, True)
     wrong = run("optimize", "--user", "lin", "--strategy", "shrink")
     assert (wrong.exit_code, "deduplicate" in wrong.stderr) == (2, True)

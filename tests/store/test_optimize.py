@@ -25,6 +25,7 @@ from asyncmem import (
     OptimizationModel,
     OptimizationNotFoundError,
     Settings,
+    StoreUnavailableError,
     UserMemory,
 )
 from asyncmem.testing import ScriptedModel
@@ -551,3 +552,37 @@ async def test_cancelled_after_the_manager_closed_is_cancelled(uri: str) -> None
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
+
+
+async def test_a_round_that_can_not_read_the_users_is_told_and_tried_again(
+    uri: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A schedule outlives a database that is away for a while; pruning alone, and folding alone, are schedules too."""
+    caplog.set_level(logging.WARNING)
+    async with MemoryManager(uri, model=ScriptedModel([])) as manager:
+        await fill(manager)
+        reader = type((await manager._opening.store()).read)
+        users, away = reader.users, [True]
+
+        async def sometimes(self: Any, limit: int, after: str | None) -> list[str]:
+            if away and away.pop():
+                raise StoreUnavailableError("away")
+            return await users(self, limit, after)
+
+        monkeypatch.setattr(reader, "users", sometimes)
+        folding = manager.curator.every(timedelta(milliseconds=10), deduplicate=True, user_id="lin")
+        pruning = manager.curator.every(timedelta(milliseconds=10), max_count=1)
+        while await manager.count_user_memories(user_id="lin") > 1:
+            await asyncio.sleep(0.01)
+        assert "curating stopped with StoreUnavailableError" in caplog.text
+        assert not folding.done()
+        assert not pruning.done()
+
+
+@pytest.mark.parametrize("user", [None, "lin"])
+async def test_a_schedule_ends_when_its_manager_was_closed_under_it(uri: str, user: str | None) -> None:
+    """A round that meets a closed manager ends the schedule rather than trying for ever."""
+    manager = MemoryManager(uri, model=ScriptedModel([]))
+    await fill(manager)
+    await manager._opening.aclose()
+    await manager.curator.every(timedelta(milliseconds=1), max_count=1, user_id=user)
