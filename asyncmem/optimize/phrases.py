@@ -150,6 +150,8 @@ def _clauses(sentence: str, last: tuple[Clause, ...]) -> list[Clause]:
     before = _Before(unclear=frozenset[str]().union(*map(_unclear, last)))
     person = _person(last)
     for part in parts(sentence):
+        if part.after == "closing" and before.outside is not None:
+            before.view, before.outside = before.outside, None
         tokens = tuple(tokens_of(part.text, begins=not before.clauses, pronouns=before.unclear))
         if tokens and person and tokens[0].text.casefold() in lexicon.ONE_PERSON:
             tokens = (person, *tokens[1:])
@@ -205,10 +207,8 @@ def _clause(part: Part, tokens: tuple[Token, ...], before: _Before) -> Clause:
         before.subject = subject
         before.view = View(tokens, 0, marks)
         return Clause(part.text, before.view)
-    if part.after == "closing" and before.outside is not None:
-        before.view, before.outside = before.outside, None
-    if _is_bound(part, tokens):
-        return _bound(part, tokens, before, before.view)
+    if before.outside is not None or _is_bound(part, tokens):
+        return _bound(part, tokens, before, before.outside or before.view)
     led = () if subject else before.subject if stands else ()
     alone = View((*led, *tokens), len(led), marks)
     is_apart = part.after == "contrary" and (stands or not marks.negations or before.view.marks.negations)
@@ -227,7 +227,8 @@ def _is_bound(part: Part, tokens: tuple[Token, ...]) -> bool:
         is_german = tokens[0].text.casefold() in lexicon.DETERMINERS
         return not is_german or _is_verb(tokens[-1], last)
     needed = [t for t in tokens if t.needed]
-    return bool(needed) and needed[0].kind == "number" and all(map(_is_age, needed))
+    is_age = bool(needed) and needed[0].kind == "number" and all(map(_is_age, needed))
+    return is_age and not _subject(tokens)[1]
 
 
 def _is_age(token: Token) -> bool:
