@@ -11,7 +11,7 @@ from weakref import WeakValueDictionary
 import anyio.to_thread
 
 from .capturing import Capturer
-from .errors import BacklogFullError, DrainTimeoutError
+from .errors import BacklogFullError, CaptureAbandonedError, DrainTimeoutError
 from .fingerprints import key_print, user_print
 from .messages import Turn, read_messages
 from .packing import pack, prints_of
@@ -126,9 +126,13 @@ class Background:
     async def work(self, stop: asyncio.Event | None, concurrency: int | None) -> WorkerReport:
         """Work until ``stop`` is set, then as ``aclose``; what was done."""
         self.workers.start(concurrency)
+        told = asyncio.ensure_future((stop or asyncio.Event()).wait())
         try:
-            await (stop or asyncio.Event()).wait()
+            await asyncio.wait((told, *self.workers.loops), return_when=asyncio.FIRST_COMPLETED)
+            if not told.done() and not self._closing:
+                raise CaptureAbandonedError("the workers ended by themselves: the log says of what")
         finally:
+            told.cancel()
             await self.workers.stop(self._settings.close_timeout)
         return self.workers.report
 

@@ -214,6 +214,19 @@ def clean_limit(limit: object) -> int:
     return min(max(limit, 0), 2**31 - 1)
 
 
+def clean_timeout(timeout: object) -> float | None:
+    """The seconds to wait at most; ``None`` is for ever.
+
+    Raises:
+        InvalidQueryError: it is no number of seconds.
+    """
+    if timeout is None:
+        return None
+    if isinstance(timeout, bool) or not isinstance(timeout, int | float) or math.isnan(timeout) or timeout < 0:
+        raise InvalidQueryError(f"timeout must be seconds, or None, not {reprlib.repr(timeout)}")
+    return float(timeout)
+
+
 def clean_revision(value: object, what: str) -> int:
     """The revision.
 

@@ -2,12 +2,14 @@
 
 import asyncio
 from abc import ABC, abstractmethod
+from typing import cast
 
 import anyio.to_thread
 
 from .background import Background, is_long, nothing_to_do, read_turns
 from .capturing import Capturer
-from .cleaning import clean_id
+from .cleaning import clean_id, clean_timeout
+from .errors import ConfigurationError, InvalidQueryError
 from .settings import Settings
 from .store.opening import Opening
 from .tasks import Tasks
@@ -58,6 +60,8 @@ class SchedulingVerbs(ABC):
             StoreError: it could not be stored. Call again: nothing is done twice.
         """
         scope = clean_scope(self._user(user_id), agent_id, team_id)
+        if not isinstance(flush, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise InvalidQueryError("flush must be True or False")
         key = None if idempotency_key is None else clean_id(idempotency_key, "idempotency_key")
         turns = await anyio.to_thread.run_sync(read_turns, messages) if is_long(messages) else read_turns(messages)
         if not turns:
@@ -80,7 +84,7 @@ class SchedulingVerbs(ABC):
         Raises:
             DrainTimeoutError: some are left, ``.left`` says how many. They stay in the queue.
         """
-        return await (await self._queue()).drain(timeout)
+        return await (await self._queue()).drain(clean_timeout(timeout))
 
     async def queue_status(self) -> QueueStatus:
         """What the queue looks like, over all users and processes."""
@@ -107,6 +111,10 @@ class SchedulingVerbs(ABC):
             stop: ends the work; without one, it goes on until it is cancelled.
             concurrency: captures at once; by default ``Settings.worker_concurrency``.
         """
+        if not isinstance(cast("object", stop), asyncio.Event | None):
+            raise ConfigurationError(f"stop must be an asyncio.Event, not a {type(stop).__name__}")
+        if concurrency is not None and (type(cast("object", concurrency)) is not int or not 1 <= concurrency <= 1000):
+            raise ConfigurationError("concurrency must be an int from 1 to 1000")
         return await (await self._queue()).work(stop, concurrency)
 
     async def _queue(self) -> Background:

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import TYPE_CHECKING
 from weakref import WeakSet, WeakValueDictionary
 
+from .cleaning import clean_timeout
 from .errors import StoreTimeoutError
 from .types import CaptureResult
 
@@ -114,8 +115,9 @@ class CaptureTicket:
             TicketExpiredError: nothing is kept of it any more.
             AsyncMemError: what made it a dead letter, as its own class: a ``ModelError``, for instance.
         """
+        within = clean_timeout(timeout)
         try:
-            async with asyncio.timeout(timeout):
+            async with asyncio.timeout(within):
                 return await self._settled()
         except TimeoutError:
             raise StoreTimeoutError(

@@ -66,6 +66,11 @@ class Workers:
             if self.store.capabilities.transactions:
                 self._loops.append(self.tasks.start("the queue's watcher", self._watch))
 
+    @property
+    def loops(self) -> list[asyncio.Task[None]]:
+        """What takes work; ends only when it is stopped, or fails."""
+        return self._loops[:1]
+
     def wake(self) -> None:
         """There may be something to do."""
         self._wake.set()

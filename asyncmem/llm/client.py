@@ -291,6 +291,12 @@ class LLM:
             return cast("A", answer)
         except ScriptError:
             raise  # a test double says that it was not to be called
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            # nobody cancelled us: the model ended its own call that way, and would be asked again without end
+            failure = Failure.of(RuntimeError("the model's call was cancelled from within"))
         except CallFailed as failed:
             failure = failed.failure
         except Exception as error:  # noqa: BLE001  a model of the user's own may raise anything

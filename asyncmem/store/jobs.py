@@ -115,10 +115,12 @@ class Jobs:
             for _ in range(ATTEMPTS):
                 with suppress(DuplicateKeyError):  # somebody else made the lane at the same moment
                     row = await self._lanes.find_one_and_update(_lane(user_id), update, **options)
-                    break
+                    # SecantusDB may answer without it where others write to the lane meanwhile; again changes nothing
+                    if row is not None and "last" in row:
+                        break
             else:
-                raise StoreTimeoutError("others made this user's lane meanwhile: try again", retryable=True)
-        last: Row = (row or {})["last"]
+                raise StoreTimeoutError("others write to this user's lane meanwhile: try again", retryable=True)
+        last: Row = row["last"]
         if last["how"] == "full":
             raise BacklogFullError(
                 f"{settings.backlog_per_user:,} captures of this user wait already, or dead letters fill the place:"

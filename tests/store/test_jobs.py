@@ -16,14 +16,17 @@ from asyncmem import (
     CaptureAbandonedError,
     ChatReply,
     ChatRequest,
+    ConfigurationError,
     DrainTimeoutError,
     InvalidIdError,
     InvalidMessageError,
+    InvalidQueryError,
     LLMSettings,
     ManagerClosedError,
     MemoryManager,
     Message,
     ModelAuthenticationError,
+    ModelError,
     ModelRateLimitError,
     QueueStatus,
     Settings,
@@ -958,3 +961,47 @@ class Sent(CommandListener):
 
     def failed(self, event: CommandFailedEvent) -> None:
         """It was noted."""
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"concurrency": 0}, {"concurrency": -1}, {"concurrency": "x"}, {"concurrency": 1.5}, {"stop": 5}]
+)
+async def test_a_worker_is_given_what_makes_sense(uri: str, wrong: dict[str, Any]) -> None:
+    """What can't be a number of captures, or an event, is refused at once."""
+    async with MemoryManager(uri, model=ScriptedModel([])) as manager:
+        with pytest.raises(ConfigurationError):
+            await manager.run_worker(**wrong)
+
+
+async def test_times_and_flags_are_named(uri: str) -> None:
+    """A time-out that is no number of seconds, and a flag that is none, are refused rather than waited for."""
+    settings = Settings(workers=False)
+    async with MemoryManager(uri, model=ScriptedModel([]), settings=settings) as manager:
+        ticket = await manager.schedule("I row", user_id="lin")
+        for wrong in ("x", float("nan"), -1, True):
+            with pytest.raises(InvalidQueryError, match="timeout"):
+                await ticket.wait(wrong)  # type: ignore[arg-type]
+            with pytest.raises(InvalidQueryError, match="timeout"):
+                await manager.drain(wrong)  # type: ignore[arg-type]
+        with pytest.raises(InvalidQueryError, match="flush"):
+            await manager.schedule("I row", user_id="lin", flush=None)  # type: ignore[arg-type]
+
+
+async def test_a_model_that_cancels_itself_has_failed(uri: str) -> None:
+    """A model that raises ``CancelledError`` is a failed attempt like another one: counted, and in the end dead."""
+
+    class Cancelling:
+        name = "cancelling"
+        calls = 0
+
+        async def complete(self, request: ChatRequest) -> ChatReply:
+            self.calls += 1
+            raise asyncio.CancelledError
+
+    model = Cancelling()
+    settings = Settings(job_attempts=2, job_backoff=timedelta(0), debounce=timedelta(0))
+    async with MemoryManager(uri, model=model, llm=LLMSettings(retries=0), settings=settings) as manager:
+        ticket = await manager.schedule("I row", user_id="lin")
+        with pytest.raises(ModelError):
+            await ticket.wait(30)
+        assert (model.calls, (await manager.queue_status()).dead) == (2, 1)

@@ -1,7 +1,6 @@
 """Near duplicates: what another memory says as well is one, what differs in a fact never is."""
 
 import json
-import time
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -11,6 +10,8 @@ from hypothesis import strategies as st
 
 from asyncmem.optimize import DeduplicateStrategy, OptimizationModel, duplicate_groups, lost, phrases
 from asyncmem.types import UserMemory
+
+from .work import work
 
 pytestmark = pytest.mark.anyio
 
@@ -129,15 +130,14 @@ async def test_the_strategy_asks_no_model() -> None:
     assert (tea.created_at, tea.updated_at) == (sources[0].created_at, sources[2].updated_at)
 
 
-def test_many_memories_take_time_in_proportion() -> None:
-    """Four times the memories take some four times as long, also when most share their words."""
+def test_many_memories_take_work_in_proportion() -> None:
+    """Four times the memories take some four times the work, also when most share their words."""
 
-    def seconds(count: int) -> float:
+    def needed(count: int) -> int:
         texts = [f"Collects red maps of town{i // 2} with friends{' daily' if i % 2 else ''}" for i in range(count)]
         sources = memories(*texts)
-        phrases.sentences.cache_clear()
-        before = time.process_time()
         assert len(duplicate_groups(sources)) == count // 2
-        return time.process_time() - before
+        phrases.sentences.cache_clear()
+        return work(lambda: duplicate_groups(sources))
 
-    assert seconds(2000) < 9 * seconds(500)
+    assert needed(800) < 6 * needed(200)
