@@ -40,7 +40,7 @@ class Background:
         self._store = store
         self._settings = settings
         self._outcomes = Outcomes()
-        self.workers = Workers(store, capturer, settings, tasks, self._outcomes)
+        self.workers: Workers = Workers(store, capturer, settings, tasks, self._outcomes)
         self._writing: set[asyncio.Task[str]] = set()
         self._users: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._counted = (0, float("-inf"))

@@ -22,8 +22,8 @@ class Outcome:
 
     def __init__(self, lane: str = "") -> None:
         self.lane = lane
-        self.changed = asyncio.Event()
-        self.here = False  # a worker of this process is at it, and will tell
+        self.changed: asyncio.Event = asyncio.Event()
+        self.here: bool = False  # a worker of this process is at it, and will tell
         self.result: CaptureResult | None = None
         self.error: BaseException | None = None
 

@@ -79,7 +79,7 @@ def _is_negated(text: str) -> bool:
     return re.search(r"\b(?:not|never|no)\b|n't\b", text, re.IGNORECASE) is not None
 
 
-_FIRST_ = "Ada Bela Cleo Dora Edda Finn Gero Hugo Ines Jana Kolo Lasse Mira Nilo Olga Piet Rosa Sven Tilda Ugo"
+_FIRST_ = "Ada Bela Cleo Dora Edda Finn Gero Hugo Ilse Jana Kolo Lasse Mira Nilo Olga Piet Rosa Sven Tilda Ugo"
 _LAST_ = "Adler Bruns Cordes Dahl Eggers Falk Gruber Hansen Iwers Jansen Keller Lorenz Matz Nolte Petersen"
 _PLACES_ = "Porto Oslo Lyon Bergen Gdansk Ghent Turin Malmo Split Graz Cork Bilbao Aarhus Leeds Bonn"
 _PETS_ = "parrots cats dogs rabbits goldfish geckos ponies canaries ferrets tortoises"

@@ -13,7 +13,7 @@ from ..errors import InvalidMemoryError, MixedUsersError
 from ..guards import looks_like_instructions
 from ..types import UserMemory
 
-log = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ def _agreed(name: str, sources: Sequence[UserMemory]) -> str | None:
     values: set[str | None] = {getattr(source, name) for source in sources}
     if len(values) == 1:
         return values.pop()
-    log.info("%d memories of %d different %ss become one without any", len(sources), len(values), name)
+    _log.info("%d memories of %d different %ss become one without any", len(sources), len(values), name)
     return None
 
 

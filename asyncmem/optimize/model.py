@@ -35,8 +35,8 @@ class OptimizationModel:
     def __init__(self, llm: LLM | None, *, budget: int = BUDGET) -> None:
         self._llm = llm
         self.budget = budget
-        self.usage = Usage()
-        self.asked_again = False
+        self.usage: Usage = Usage()
+        self.asked_again: bool = False
         self.missing: list[Lost] = []
 
     async def structured(self, messages: Sequence[Mapping[str, Any]], schema: type[T]) -> T:
