@@ -34,7 +34,6 @@ T = TypeVar("T", bound=BaseModel)
 Q = TypeVar("Q", ChatRequest, EmbedRequest, RankRequest)
 A = TypeVar("A", ChatReply, EmbedReply, RankReply)
 R = TypeVar("R")
-
 _GRACE = 0.25
 
 
@@ -277,8 +276,7 @@ class LLM:
         """The reply, or the facts of the failure: no foreign exception goes further than this."""
         sent = False
         try:
-            # three bounds: the operation's deadline, also while waiting in line, then the one request's; a model
-            # that keeps the time-out itself is given the chance to end its call in order
+            # the operation's deadline bounds also the wait in line; then the one request's; a model may keep it itself
             grown = None if request.timeout is None else request.timeout + _GRACE
             async with asyncio.timeout(context.left()), self._gates.here():
                 if isinstance(self._model, CompletionModel):
@@ -286,17 +284,15 @@ class LLM:
                 async with asyncio.timeout(grown):
                     sent = True
                     answer = cast("object", await call(request))
-            if not isinstance(answer, ChatReply | EmbedReply | RankReply):
-                raise TypeError(f"the model must give a ChatReply, not a {type(answer).__name__}")  # noqa: TRY301
-            return cast("A", answer)
+            if isinstance(answer, ChatReply | EmbedReply | RankReply):
+                return cast("A", answer)
+            failure = Failure.of(TypeError(f"the model must give a ChatReply, not a {type(answer).__name__}"))
         except ScriptError:
             raise  # a test double says that it was not to be called
         except asyncio.CancelledError:
-            task = asyncio.current_task()
-            if task is None or task.cancelling():
+            if (task := asyncio.current_task()) is None or task.cancelling():
                 raise
-            # nobody cancelled us: the model ended its own call that way, and would be asked again without end
-            failure = Failure.of(RuntimeError("the model's call was cancelled from within"))
+            failure = Failure.of(RuntimeError("the model's call was cancelled from within"))  # by nobody of ours
         except CallFailed as failed:
             failure = failed.failure
         except Exception as error:  # noqa: BLE001  a model of the user's own may raise anything

@@ -474,7 +474,8 @@ class OddCollection:
 @pytest.mark.parametrize(("codes", "held"), [((11000,), True), ((11000, 8), False), ((), False)])
 async def test_a_copy_that_somebody_else_wrote_is_a_copy(codes: tuple[int, ...], held: bool) -> None:
     """Only the refusal of what is there already is no failure."""
-    collections: Any = Collections(memories=None, archive=OddCollection(*codes), captures=None, optimizations=None)  # type: ignore[arg-type]
+    others: Any = dict.fromkeys(Collections.__dataclass_fields__)
+    collections = Collections(**{**others, "archive": OddCollection(*codes)})
     archive = Archive(Core(collections, Settings(), Gate(1)))
     keep = archive.keep([{"_id": "x", "user_id": "lin"}], "delete", "manual", datetime(2026, 1, 1, tzinfo=UTC))
     if held:
