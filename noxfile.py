@@ -9,7 +9,7 @@ nox.options.default_venv_backend = "uv"
 nox.options.download_python = "never"
 nox.options.error_on_missing_interpreters = False
 nox.options.reuse_existing_virtualenvs = True
-nox.options.sessions = ["lint", "imports", "types", "tests", "docs", "coverage"]
+nox.options.sessions = ["lint", "imports", "types", "tests", "crashes", "docs", "coverage"]
 
 PYTHONS = ["3.11", "3.12", "3.13"]
 LOCK = "tests/lock.txt"
