@@ -13,7 +13,6 @@ from .strategy import (
     SummarizeStrategy,
     TimeWindowStrategy,
     TopicsStrategy,
-    check_results,
     to_strategy,
 )
 from .supporting import invented
@@ -34,7 +33,6 @@ __all__ = [
     "TimeWindowStrategy",
     "TopicsStrategy",
     "check_one_user",
-    "check_results",
     "duplicate_groups",
     "facts_of",
     "invented",

@@ -4,7 +4,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from enum import StrEnum
 
-from ..errors import OptimizationError
 from ..types import UserMemory
 from .model import OptimizationModel
 
@@ -45,27 +44,3 @@ class MemoryOptimizationStrategy(ABC):
             OptimizationError: what the model gave can't be used.
             ModelError: the model could not be asked.
         """
-
-
-def check_results(sources: Sequence[UserMemory], results: object) -> list[UserMemory]:
-    """What a strategy returned, if it may be used.
-
-    Raises:
-        OptimizationError: it is no list of memories, is empty, names a memory that was not passed in, names one twice,
-            or is of another user.
-    """
-    if not isinstance(results, list | tuple) or not all(isinstance(each, UserMemory) for each in results):  # pyright: ignore[reportUnknownVariableType]
-        raise OptimizationError(f"the strategy must return a list of UserMemory, not {type(results).__name__}")  # pyright: ignore[reportUnknownArgumentType]
-    returned: list[UserMemory] = list(results)  # pyright: ignore[reportUnknownArgumentType]
-    if sources and not returned:
-        raise OptimizationError("the strategy returned no memories at all")
-    known = {source.memory_id for source in sources}
-    ids = [memory.memory_id for memory in returned if memory.memory_id is not None]
-    if not known.issuperset(ids):
-        raise OptimizationError("the strategy returned a memory_id that is none of the memories it was given")
-    if len(set(ids)) < len(ids):
-        raise OptimizationError("the strategy returned the same memory_id twice")
-    users = {memory.user_id for memory in returned if memory.user_id is not None}
-    if not {source.user_id for source in sources}.issuperset(users):
-        raise OptimizationError("the strategy returned a memory of another user")
-    return returned

@@ -13,7 +13,6 @@ from ..errors import AsyncMemError, OptimizationError
 from ..llm import LLM
 from ..search import SearchEngine
 from ..types import UserMemory
-from .merging import check_one_user
 from .model import OptimizationModel
 from .parts import PER_MEMORY
 from .preserving import PreservationReport
@@ -90,7 +89,6 @@ async def _settled(
 ) -> Settled:
     if len(sources) < 2:
         return Settled(kept=list(sources), reason=TOO_FEW)
-    check_one_user(sources)
     try:
         # copies: whatever a strategy does to them, the check compares with what was read
         given = await anyio.to_thread.run_sync(lambda: [m.model_copy(deep=True) for m in sources])

@@ -61,23 +61,28 @@ def settle(sources: Sequence[UserMemory], returned: object, strategy: str) -> Se
     revised = [(known[i], m) for i, m in living.items() if _said(known[i]) != _said(m)]
     _refuse_longer(sources, memories, strategy)
     _refuse_invented(sources, [*new, *(after for _, after in revised)], strategy)
-    # a memory whose own facts its new words lack stays as it is; then whatever would retire is looked for in the rest
-    lacking = lost([before for before, _ in revised], memories)
-    revised = [(before, after) for before, after in revised if before.memory_id not in _ids(lacking)]
-    touched = {before.memory_id for before, _ in revised}
-    staying = [m for m in sources if m.memory_id in living and m.memory_id not in touched]
-    # a fact must stay as long as it did: what expires neither carries another's nor is carried on by one that lasts
-    lasting = [m for m in (*new, *(after for _, after in revised), *staying) if m.expires_at is None]
+    # a fact must stay as long as it did: what expires neither carries another's nor is carried on by what lasts
+    lasting = [m for m in new if m.expires_at is None]
+    revised = [(before, after) for before, after in revised if before.expires_at is None]
+    lacking: list[Lost] = []
+    while True:  # a memory whose facts its new words lack stays as it is, and so may one that rested on those
+        touched = {before.memory_id for before, _ in revised}
+        staying = [m for m in sources if m.memory_id in living and m.memory_id not in touched and m.expires_at is None]
+        carrying = [*lasting, *(after for _, after in revised), *staying]
+        worse = lost([before for before, _ in revised], carrying)
+        if not worse:
+            break
+        lacking += worse
+        revised = [(before, after) for before, after in revised if before.memory_id not in _ids(worse)]
     retiring = [m for m in sources if m.memory_id not in living and m.expires_at is None]
-    missing = lost(retiring, lasting)
+    missing = lost(retiring, carrying)
     retired = [m for m in retiring if m.memory_id not in _ids(missing)]
     checked, every = counted_facts([*retiring, *(before for before, _ in revised)]), [*lacking, *missing]
     if not retired and not revised:
-        reason = USELESS if new or missing else SAME
+        reason = USELESS if new or every else SAME
         return Settled(kept=list(sources), checked=checked, missing=every, reason=reason)
     gone = {m.memory_id for m in retired} | touched
-    kept = [m for m in sources if m.memory_id not in gone]
-    return Settled(new if retired else [], revised, retired, kept, checked, every)
+    return Settled(new, revised, retired, [m for m in sources if m.memory_id not in gone], checked, every)
 
 
 def _ids(missing: Sequence[Lost]) -> set[str | None]:

@@ -13,7 +13,6 @@ from ..errors import ConfigurationError
 from ..types import UserMemory
 from .contract import MemoryOptimizationStrategy as MemoryOptimizationStrategy  # these names are public here too
 from .contract import MemoryOptimizationStrategyType as MemoryOptimizationStrategyType
-from .contract import check_results as check_results
 from .merging import check_one_user, merged
 from .model import OptimizationModel
 from .near import duplicate_groups

@@ -1,4 +1,4 @@
-"""A user's vectors, a row a slot, in blocks: it grows without a copy, which would hold up the event loop."""
+"""A user's vectors, a row a slot, in blocks: it grows without a large copy, which would hold up the event loop."""
 
 from typing import Self
 
@@ -8,6 +8,8 @@ from numpy.typing import NDArray
 Vector = NDArray[np.float32]
 BLOCK = 1024
 """Rows of a block: 1.5 MB of 384 values each, made in a millisecond."""
+_FIRST = 64
+"""Rows of the first block to begin with, since most users have few memories; it doubles until it is whole."""
 
 
 class Matrix:
@@ -25,7 +27,7 @@ class Matrix:
         return made
 
     def __len__(self) -> int:
-        return BLOCK * len(self._blocks)
+        return sum(map(len, self._blocks))
 
     @property
     def dims(self) -> int:
@@ -40,7 +42,11 @@ class Matrix:
     def put(self, slot: int, vector: Vector) -> None:
         """Set a row."""
         while len(self) <= slot:
-            self._blocks.append(np.zeros((BLOCK, len(vector)), np.float32))
+            if self._blocks and len(self._blocks[-1]) < BLOCK:
+                last = self._blocks.pop()
+                self._blocks.append(np.concatenate([last, np.zeros_like(last)]))
+            else:
+                self._blocks.append(np.zeros((BLOCK if self._blocks else _FIRST, len(vector)), np.float32))
         self._blocks[slot // BLOCK][slot % BLOCK] = vector
 
     def dot(self, vector: Vector) -> Vector:

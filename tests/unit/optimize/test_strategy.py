@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from asyncmem.errors import ConfigurationError, MixedUsersError, ModelRefusedError, OptimizationError
+from asyncmem.errors import ConfigurationError, MixedUsersError, ModelRefusedError
 from asyncmem.llm import LLM, ChatReply, ChatRequest
 from asyncmem.optimize import (
     DeduplicateStrategy,
@@ -18,7 +18,6 @@ from asyncmem.optimize import (
     SummarizeStrategy,
     TimeWindowStrategy,
     TopicsStrategy,
-    check_results,
     to_strategy,
 )
 from asyncmem.optimize.strategy import MemoryOptimizationStrategyType as FromThere
@@ -86,35 +85,6 @@ def test_a_class_is_told_to_be_an_instance() -> None:
     """Who passes a class learns what to do."""
     with pytest.raises(ConfigurationError, match="class Mine: pass an instance"):
         to_strategy(Mine)
-
-
-# ------------------------------------------------------------------------------------------------------ returning
-
-
-def test_results_that_may_be_used() -> None:
-    """Sources by their ids, new memories without one, of the same user or of none."""
-    sources = memories("Likes tea", "Owns maps")
-    new = UserMemory(memory="x")
-    assert check_results(sources, (sources[0], new)) == [sources[0], new]
-    assert check_results([], []) == []
-
-
-@pytest.mark.parametrize(
-    ("results", "problem"),
-    [
-        (None, "not NoneType"),
-        ("text", "not str"),
-        (["text"], "a list of UserMemory"),
-        ([], "no memories at all"),
-        ([UserMemory(memory="x", memory_id="elsewhere")], "none of the memories"),
-        (memories("x") * 2, "twice"),
-        ([UserMemory(memory="x", user_id="omar")], "another user"),
-    ],
-)
-def test_results_that_may_not(results: object, problem: str) -> None:
-    """No list, none, foreign or repeated ids, another user's memory."""
-    with pytest.raises(OptimizationError, match=problem):
-        check_results(memories("Likes tea", "Owns maps"), results)
 
 
 # ----------------------------------------------------------------------------------------------------------- ours
