@@ -79,6 +79,7 @@ if TYPE_CHECKING:
     from .runs import OptimizationRun, OptimizationUndo
     from .search import Retriever, SearchRequest, Sources
     from .settings import LLMSettings, Settings
+    from .task_tool import task_tool
     from .tickets import CaptureTicket
     from .toolbox import MemoryTools, memory_tools
     from .types import (
@@ -120,6 +121,7 @@ _HOMES = {
     "runs": ("OptimizationRun", "OptimizationUndo"),
     "search": ("Retriever", "SearchRequest", "Sources"),
     "settings": ("LLMSettings", "Settings"),
+    "task_tool": ("task_tool",),
     "tickets": ("CaptureTicket",),
     "toolbox": ("MemoryTools", "memory_tools"),
     "types": (
@@ -236,6 +238,7 @@ __all__ = [
     "UserProfileStore",
     "WorkerReport",
     "memory_tools",
+    "task_tool",
 ]
 
 
