@@ -147,7 +147,7 @@ class ErasureReceipt:
     Attributes:
         user_id: whose data it was.
         counts: what was removed, by kind: ``"memories"``, ``"archive"``, ``"captures"``,
-            ``"optimizations"``, ``"jobs"``, ``"profiles"``.
+            ``"optimizations"``, ``"jobs"``, ``"profiles"``, ``"sessions"`` (one an exchange).
         at: when.
     """
 

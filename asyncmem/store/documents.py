@@ -147,6 +147,25 @@ class StoredProfile(BaseModel):
     erasures: int = 0
 
 
+class StoredExchange(BaseModel):
+    """Fields of one exchange of a session: see ``sessions.py``. ``pending`` is there while it waits to be captured."""
+
+    user_id: str
+    session_id: str
+    seq: int
+    message: str
+    said_at: datetime
+    answer: str
+    answered_at: datetime
+    tokens: int
+    window: int
+    weight: int
+    folded: bool = False
+    summary: str | None = None
+    pending: bool | None = None
+    erasures: int = 0
+
+
 MEMORY_INDEXES = [
     IndexModel([("user_id", ASCENDING), *NEWEST_FIRST, ("stamp", ASCENDING)], name="recent"),
     IndexModel([("user_id", ASCENDING), ("topics", ASCENDING), *NEWEST_FIRST], name="topic"),
@@ -187,6 +206,16 @@ LANE_INDEXES = [
     IndexModel([("expire_at", ASCENDING)], name="kept", expireAfterSeconds=0, sparse=True),
 ]
 PROFILE_INDEXES = [IndexModel([("user_id", ASCENDING), ("profile", ASCENDING)], name="profile", unique=True)]
+SESSION_INDEXES = [
+    IndexModel(
+        [("user_id", ASCENDING), ("session_id", ASCENDING), ("seq", ASCENDING)], name="exchange", unique=True
+    ),
+    IndexModel(
+        [("user_id", ASCENDING), ("session_id", ASCENDING), ("pending", ASCENDING), ("seq", ASCENDING)],
+        name="uncaptured",
+        partialFilterExpression={"pending": True},
+    ),
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,6 +228,7 @@ class Collections:
     optimizations: Collection
     jobs: Collection
     profiles: Collection
+    sessions: Collection
 
 
 async def bind(database: Database, prefix: str, *, create_indexes: bool) -> Collections:
@@ -210,6 +240,7 @@ async def bind(database: Database, prefix: str, *, create_indexes: bool) -> Coll
         _document(StoredOptimization, f"{prefix}optimizations", OPTIMIZATION_INDEXES),
         _document(StoredLane, f"{prefix}jobs", LANE_INDEXES),
         _document(StoredProfile, f"{prefix}profiles", PROFILE_INDEXES),
+        _document(StoredExchange, f"{prefix}sessions", SESSION_INDEXES),
     ]
     await init_beanie(database=database, document_models=models, skip_indexes=not create_indexes)
     return Collections(*map(_collection, models))

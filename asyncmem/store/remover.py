@@ -122,12 +122,17 @@ class Remover:
             "optimizations": optimizations,
             "jobs": jobs,
             "profiles": await self._profiles(user_id),
+            "sessions": await self._sessions(user_id),
         }
         return ErasureReceipt(user_id, counts, self._core.now())
 
     async def _profiles(self, user_id: str) -> int:
         async with self._core.calling():
             return (await self._core.collections.profiles.delete_many({"user_id": user_id})).deleted_count
+
+    async def _sessions(self, user_id: str) -> int:
+        async with self._core.calling():
+            return (await self._core.collections.sessions.delete_many({"user_id": user_id})).deleted_count
 
     async def _optimizations(self, user_id: str) -> int:
         async with self._core.calling():

@@ -17,6 +17,7 @@ from .profiles import Profiles
 from .reader import Reader
 from .remover import Remover
 from .scanner import Scanner
+from .sessions import Sessions
 from .swaps import Swaps
 from .translate import translated
 from .vectors import VectorShelf
@@ -38,6 +39,7 @@ class MemoryStore:
     vectors: VectorShelf
     jobs: Jobs
     profiles: Profiles
+    sessions: Sessions
     capabilities: Capabilities
     _connection: Connection = field(repr=False)
     _core: Core = field(repr=False)
@@ -103,6 +105,7 @@ def _assembled(core: Core, connection: Connection) -> MemoryStore:
         vectors=VectorShelf(core),
         jobs=jobs,
         profiles=Profiles(core, captures),
+        sessions=Sessions(core, captures),
         capabilities=connection.capabilities,
         _connection=connection,
         _core=core,

@@ -255,6 +255,6 @@ def stale(memory: UserMemory, expected: int) -> RevisionConflictError:
     )
 
 
-def contended() -> StoreError:
+def contended(what: str = "memory") -> StoreError:
     """The error for a change that lost every race."""
-    return StoreTimeoutError(f"others changed this memory {ATTEMPTS} times meanwhile: try again", retryable=True)
+    return StoreTimeoutError(f"others changed this {what} {ATTEMPTS} times meanwhile: try again", retryable=True)
