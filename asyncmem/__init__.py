@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .agent import Agent, AnswerFinished, RunResult, ToolFailure
     from .errors import (
         AsyncMemError,
         BacklogFullError,
@@ -52,13 +53,25 @@ if TYPE_CHECKING:
         StoreWriteError,
         StructuredOutputError,
         TicketExpiredError,
+        ToolError,
         ToolsRefusedError,
         UnknownRetrievalMethodError,
     )
     from .filters import Range
     from .interfaces.fastembed import FastEmbedEmbedder
     from .learning import UserProfileConfig, UserProfileStore
-    from .llm import LLM, ChatModel, ChatReply, ChatRequest, Embedder, Embeddings, Structured, ToolCall
+    from .llm import (
+        LLM,
+        ChatModel,
+        ChatReply,
+        ChatRequest,
+        Embedder,
+        Embeddings,
+        Structured,
+        Tool,
+        ToolCall,
+        ToolResult,
+    )
     from .manager import MemoryManager
     from .optimize import (
         CurationResult,
@@ -79,7 +92,7 @@ if TYPE_CHECKING:
     from .runs import OptimizationRun, OptimizationUndo
     from .search import Retriever, SearchRequest, Sources
     from .settings import LLMSettings, Settings
-    from .task_tool import task_tool
+    from .task_tools import task_tool
     from .tickets import CaptureTicket
     from .toolbox import MemoryTools, memory_tools
     from .types import (
@@ -97,10 +110,22 @@ if TYPE_CHECKING:
     )
 
 _HOMES = {
+    "agent": ("Agent", "AnswerFinished", "RunResult", "ToolFailure"),
     "filters": ("Range",),
     "interfaces.fastembed": ("FastEmbedEmbedder",),
     "learning": ("UserProfileConfig", "UserProfileStore"),
-    "llm": ("LLM", "ChatModel", "ChatReply", "ChatRequest", "Embedder", "Embeddings", "Structured", "ToolCall"),
+    "llm": (
+        "LLM",
+        "ChatModel",
+        "ChatReply",
+        "ChatRequest",
+        "Embedder",
+        "Embeddings",
+        "Structured",
+        "Tool",
+        "ToolCall",
+        "ToolResult",
+    ),
     "manager": ("MemoryManager",),
     "optimize": (
         "CurationResult",
@@ -121,7 +146,7 @@ _HOMES = {
     "runs": ("OptimizationRun", "OptimizationUndo"),
     "search": ("Retriever", "SearchRequest", "Sources"),
     "settings": ("LLMSettings", "Settings"),
-    "task_tool": ("task_tool",),
+    "task_tools": ("task_tool",),
     "tickets": ("CaptureTicket",),
     "toolbox": ("MemoryTools", "memory_tools"),
     "types": (
@@ -142,6 +167,8 @@ _HOME = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
     "LLM",
+    "Agent",
+    "AnswerFinished",
     "AsyncMemError",
     "BacklogFullError",
     "CaptureAbandonedError",
@@ -211,6 +238,7 @@ __all__ = [
     "Range",
     "Retriever",
     "RevisionConflictError",
+    "RunResult",
     "Scope",
     "SearchRequest",
     "Settings",
@@ -227,7 +255,11 @@ __all__ = [
     "SummarizeStrategy",
     "TicketExpiredError",
     "TimeWindowStrategy",
+    "Tool",
     "ToolCall",
+    "ToolError",
+    "ToolFailure",
+    "ToolResult",
     "ToolsRefusedError",
     "TopicsStrategy",
     "UnknownRetrievalMethodError",

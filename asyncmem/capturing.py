@@ -69,6 +69,11 @@ class Capturer:
         self._settings = settings
         self._users: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
+    @property
+    def operations(self) -> tuple[str, ...]:
+        """Names of the operations that are switched on."""
+        return self._options.enabled
+
     async def capture(
         self, store: "MemoryStore", turns: Sequence[Turn], scope: Scope, *, key: str | None = None, task: bool = False
     ) -> CaptureResult:

@@ -18,6 +18,7 @@
     ├── BacklogFullError                  too many captures wait already; nothing was scheduled
     ├── TicketExpiredError                nothing is kept of a scheduled capture any more
     ├── CaptureAbandonedError             the workers that took a scheduled capture ended before it was done
+    ├── ToolError                         for tools of your own: an agent's model is told its text
     ├── StoreError                        MongoDB; has .retryable, .code
     │   ├── StoreUnavailableError         no server answers, or it went away; retryable
     │   ├── StoreTimeoutError             it took too long; retryable
@@ -125,6 +126,13 @@ class TicketExpiredError(AsyncMemError):
 
 class CaptureAbandonedError(AsyncMemError):
     """Each worker that took a scheduled capture ended before it was done, as often as it is tried."""
+
+
+class ToolError(AsyncMemError):
+    """For tools of your own to raise: the agent's model is told its text, so that it can do better.
+
+    Of any other exception that a tool raises the model is told the class alone.
+    """
 
 
 class StoreError(AsyncMemError):

@@ -164,6 +164,19 @@ class MemoryManager(RetrievalVerbs, SchedulingVerbs, OptimizationVerbs):
         """The manager's model."""
         return self._llm
 
+    @property
+    def operations(self) -> tuple[str, ...]:
+        """What a model may do with memories: of ``"add"``, ``"update"``, ``"delete"``, ``"clear"``."""
+        return self._capturer.operations
+
+    def owner(self, user_id: str | None) -> str:
+        """Whose memories a call with this ``user_id`` is about.
+
+        Raises:
+            InvalidIdError: it can't be used, or it is missing and there is no ``default_user_id``.
+        """
+        return self._user(user_id)
+
     async def opened(self) -> "MemoryStore":
         """The store, opened: for asyncmem's own layers. What it offers may change with any version."""
         return await self._opening.store()

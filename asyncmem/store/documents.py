@@ -207,9 +207,7 @@ LANE_INDEXES = [
 ]
 PROFILE_INDEXES = [IndexModel([("user_id", ASCENDING), ("profile", ASCENDING)], name="profile", unique=True)]
 SESSION_INDEXES = [
-    IndexModel(
-        [("user_id", ASCENDING), ("session_id", ASCENDING), ("seq", ASCENDING)], name="exchange", unique=True
-    ),
+    IndexModel([("user_id", ASCENDING), ("session_id", ASCENDING), ("seq", ASCENDING)], name="exchange", unique=True),
     IndexModel(
         [("user_id", ASCENDING), ("session_id", ASCENDING), ("pending", ASCENDING), ("seq", ASCENDING)],
         name="uncaptured",

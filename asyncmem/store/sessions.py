@@ -163,7 +163,12 @@ def _row(made: Exchange) -> Row:
 
 def _exchange(row: Row) -> Exchange:
     said = Said(
-        row["message"], clean_time(row["said_at"]), row["answer"], clean_time(row["answered_at"]), row["tokens"], row["window"] > 0
+        row["message"],
+        clean_time(row["said_at"]),
+        row["answer"],
+        clean_time(row["answered_at"]),
+        row["tokens"],
+        row["window"] > 0,
     )
     marks: dict[str, Any] = {"pending": row.get("pending", False), "folded": row["folded"]}
     return Exchange(row["_id"], row["seq"], said, row["window"], row["weight"], **marks, summary=row.get("summary"))

@@ -14,7 +14,7 @@ from asyncmem import (
     StoreError,
     task_tool,
 )
-from asyncmem.task_tool import TASK_TOOL, UpdateUserMemory, task_answer
+from asyncmem.task_tools import TASK_TOOL, UpdateUserMemory, task_answer
 from asyncmem.testing import ScriptedModel, tool_reply
 from asyncmem.tool_answers import alias_of
 from asyncmem.types import CaptureResult, Skipped

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pymongo import AsyncMongoClient
 
-from asyncmem import Curator, MemoryManager, Range, Settings, UserMemory
+from asyncmem import Agent, Curator, MemoryManager, Range, Settings, UserMemory
 from asyncmem.testing import HashEmbedder, ScriptedModel
 
 from ..servers import with_database
@@ -110,8 +110,30 @@ async def capture(manager: MemoryManager, lin: str = "lin") -> None:
     for message in ("I keep bees", "I moved to Porto", "Forget that I keep bees", "Forget everything about me"):
         await manager.create_user_memories(message, user_id=lin, idempotency_key=message)
     await manager.clear_user_memories(user_id=lin)
+    await converse(manager, lin)
     await wait_in_line(manager, lin)
     await manager.erase_user(lin)
+
+
+async def converse(manager: MemoryManager, lin: str) -> None:
+    """Talk to an agent, in a session that is summarised and captured, then look at it and delete it."""
+    agent = Agent(
+        ScriptedModel(["Hi", "In short", "Hello", "In short", "Yes"]),
+        memory_manager=manager,
+        history_tokens=20,
+        update_memory_on_run=True,
+    )
+    store = await manager.opened()
+    for words in ("I am Lin " * 5, "Call me Lin " * 5, "Am I Lin?"):
+        await agent.run(words, user_id=lin, session_id="s")
+        await manager.drain(timeout=30)
+    assert await store.sessions.pending(lin, "s") == []
+    first = (await store.sessions.between(lin, "s", 1, 1))[0]
+    await store.sessions.newest(lin, "s", 0, before=3)
+    await store.sessions.append(lin, "s", first.said, None, await store.sessions.begun(lin))
+    assert len(await agent.get_messages("s", user_id=lin)) == 8
+    await agent.list_sessions(user_id=lin)
+    await agent.delete_session("s", user_id=lin)
 
 
 async def wait_in_line(manager: MemoryManager, lin: str) -> None:
@@ -139,6 +161,7 @@ async def test_every_query_is_answered_by_an_index(
         plan({"op": "add", "memory": "Moved to Porto", "evidence": "I moved to Porto"}),
         plan({"op": "delete", "memory_id": "1", "evidence": "Forget that I keep bees"}),
         plan({"op": "clear"}),
+        *[plan()] * 3,
         plan({"op": "add", "memory": "Rows", "evidence": "I row"}),
     ]
     async with recorded(uri, *says) as (manager, recorder):
