@@ -35,7 +35,7 @@ def to_tool(given: object) -> Tool[Any]:
     """
     if isinstance(given, Tool):
         return given  # pyright: ignore[reportUnknownVariableType]
-    name = getattr(given, "__name__", type(given).__name__)
+    name = getattr(given, "__name__", "")
     if not callable(given) or isinstance(given, type):
         raise ConfigurationError(f"tools must be async functions or Tool values, not a {type(given).__name__}")
     if not inspect.iscoroutinefunction(given):

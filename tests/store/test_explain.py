@@ -125,8 +125,8 @@ async def converse(manager: MemoryManager, lin: str) -> None:
     )
     store = await manager.opened()
     for words in ("I am Lin " * 5, "Call me Lin " * 5, "Am I Lin?"):
-        await agent.run(words, user_id=lin, session_id="s")
-        await manager.drain(timeout=30)
+        for ticket in (await agent.run(words, user_id=lin, session_id="s")).captures:
+            await ticket.wait(timeout=30)
     assert await store.sessions.pending(lin, "s") == []
     first = (await store.sessions.between(lin, "s", 1, 1))[0]
     await store.sessions.newest(lin, "s", 0, before=3)
