@@ -76,6 +76,7 @@ class Optimizer:
             strategy=strategy,
             retire=settled.retired,
             revise=settled.revised,
+            rest=settled.resting,
             add=settled.new,
             cause="optimize",
             erasures=erasures,

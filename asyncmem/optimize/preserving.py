@@ -5,7 +5,7 @@ Strict on purpose: a source that is wrongly called lost stays as a memory of its
 
 import itertools
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ..operations import fold
@@ -110,6 +110,12 @@ def preserved(sources: Sequence[UserMemory], results: Sequence[UserMemory]) -> l
     return [index.missing(source) if index and is_changed else None for source, is_changed in pairs]
 
 
+def carriers(sources: Sequence[UserMemory], results: Sequence[UserMemory]) -> list[frozenset[int]]:
+    """For each thing that the sources say, where among the results it stands. All of it must stand there."""
+    index = _Index(results)
+    return [places for source in sources for places in index.carrying(source)]
+
+
 def _facts(tokens: Iterable[Token]) -> list[Fact]:
     return [Fact(_kind(token), token.text) for token in tokens]
 
@@ -126,11 +132,13 @@ class _Index:
     def __init__(self, results: Sequence[UserMemory]) -> None:
         self.texts = [fold(plain(result.memory)) for result in results]
         self.whole = "\n".join(self.texts)
+        self.placed: dict[str, list[int]] = {}
         self.clauses: list[tuple[int, Clause]] = []
         self.holding: dict[str, list[int]] = {}
         self.saying: dict[str, set[int]] = {}
         self.found: dict[str, frozenset[int]] = {}
         for i, result in enumerate(results):
+            self.placed.setdefault(self.texts[i], []).append(i)
             for clause in (clause for sentence in sentences(result.memory) for clause in sentence):
                 self._add(i, clause)
 
@@ -143,13 +151,23 @@ class _Index:
 
     def missing(self, source: UserMemory) -> Lost | None:
         """What no result says of the source."""
-        parts = sentences(source.memory)
-        if not parts:
+        units = _units(source.memory)
+        if not units:
             return None if fold(source.memory) in self.whole else Lost(source.memory_id, (Fact("word", source.memory),))
-        together = [[c for part in parts for c in part]] if len(parts) <= _ONE_UNIT else [list(part) for part in parts]
-        facts = [fact for clauses in together for fact in self._unsaid(clauses)]
+        facts = [fact for clauses in units for fact in self._unsaid(clauses)]
         facts += self._unquoted(source.memory)
         return Lost(source.memory_id, tuple(dict.fromkeys(facts))) if facts else None
+
+    def carrying(self, source: UserMemory) -> Iterator[frozenset[int]]:
+        """The results that say each thing which the source says."""
+        whole = fold(plain(source.memory))
+        if whole in self.placed:
+            yield frozenset(self.placed[whole])
+            return
+        for clauses in _units(source.memory):
+            yield frozenset.intersection(*(self._where(clause.claim) for clause in clauses))
+        for words in QUOTED.findall(source.memory) if _units(source.memory) else [source.memory]:
+            yield frozenset(i for i, text in enumerate(self.texts) if fold(plain(words)) in text)
 
     def _unquoted(self, text: str) -> list[Fact]:
         quoted = (words for words in QUOTED.findall(text) if fold(plain(words)) not in self.whole)
@@ -196,6 +214,14 @@ class _Index:
         best = min(lacking, key=len, default=()) or list(claim.needed)
         is_turned = len(best) == len(claim.needed) and claim.marks.negations
         return _facts(best) + ([Fact("negation", "not")] if is_turned else [])
+
+
+def _units(text: str) -> list[list[Clause]]:
+    """The clauses of a text, those together that must stand in one result."""
+    parts = sentences(text)
+    if len(parts) > _ONE_UNIT:
+        return [list(part) for part in parts]
+    return [[clause for part in parts for clause in part]] if parts else []
 
 
 def _size(postings: list[list[int]]) -> int:

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from ..errors import InvalidMemoryError, MixedUsersError, OptimizationError
 from ..types import UserMemory
 from .parts import cost
-from .preserving import Lost, counted_facts, lost
+from .preserving import Lost, carriers, counted_facts, lost
 from .supporting import invented
 from .words import FactKind
 
@@ -27,6 +27,7 @@ class Settled:
         revised: memories that live on, as they were and as they become.
         retired: memories to go: each of their facts stands in what stays.
         kept: memories that stay as they are.
+        resting: those of them that say what others said which go: without them, or with other words, it would be lost.
         checked: how many facts were looked for, by kind.
         missing: what of them stands nowhere.
         reason: why nothing is to be done; "" when something is.
@@ -36,6 +37,7 @@ class Settled:
     revised: list[tuple[UserMemory, UserMemory]] = field(default_factory=list[tuple[UserMemory, UserMemory]])
     retired: list[UserMemory] = field(default_factory=list[UserMemory])
     kept: list[UserMemory] = field(default_factory=list[UserMemory])
+    resting: list[UserMemory] = field(default_factory=list[UserMemory])
     checked: dict[FactKind, int] = field(default_factory=dict[FactKind, int])
     missing: list[Lost] = field(default_factory=list[Lost])
     reason: str = ""
@@ -82,15 +84,25 @@ def settle(sources: Sequence[UserMemory], returned: object, strategy: str) -> Se
         reason = USELESS if new or every else SAME
         return Settled(kept=list(sources), checked=checked, missing=every, reason=reason)
     gone = {m.memory_id for m in retired} | touched
-    return Settled(new, revised, retired, [m for m in sources if m.memory_id not in gone], checked, every)
+    kept = [m for m in sources if m.memory_id not in gone]
+    resting = _resting([*retired, *(before for before, _ in revised)], carrying, len(carrying) - len(staying))
+    return Settled(new, revised, retired, kept, resting, checked, every)
+
+
+def _resting(gone: Sequence[UserMemory], carrying: Sequence[UserMemory], made: int) -> list[UserMemory]:
+    """What stays and alone says something of what goes; the first of ``carrying`` are made, and come with the swap."""
+    if made == len(carrying):
+        return []
+    first = {min(places) for places in carriers(gone, carrying)}
+    return [carrying[place] for place in sorted(first) if place >= made]
 
 
 def _ids(missing: Sequence[Lost]) -> set[str | None]:
     return {each.memory_id for each in missing}
 
 
-def _said(memory: UserMemory) -> tuple[str, list[str]]:
-    return memory.memory, memory.topics
+def _said(memory: UserMemory) -> tuple[object, ...]:
+    return memory.memory, memory.topics, memory.agent_id, memory.team_id
 
 
 def _valid(returned: object, sources: Sequence[UserMemory], strategy: str) -> list[UserMemory]:

@@ -7,19 +7,21 @@ server's: clients' clocks differ.
 
 import asyncio
 import secrets
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Coroutine
 from contextlib import asynccontextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import Any, TypeVar
 
 from pymongo.errors import DuplicateKeyError
 
-from ..errors import AsyncMemError, ManagerClosedError, OptimizationConflictError, StoreError
+from ..errors import ManagerClosedError, OptimizationConflictError, StoreError
 from ..fingerprints import user_print
 from .core import Core, Session
 from .documents import Row
 
+R = TypeVar("R")
 LASTING = timedelta(seconds=30)
 """How long a lease lasts that nobody renews."""
 _KEPT = timedelta(days=7)
@@ -72,11 +74,10 @@ class Leases:
             return
         lease = Lease(user_id, secrets.token_hex(12), self)
         before = _held.get()
-        taking = asyncio.ensure_future(self._take(lease))
         try:
-            await _through(taking)
+            await to_the_end(self._take(lease))
         except asyncio.CancelledError:
-            await _through(asyncio.ensure_future(self._give_back(lease)))
+            await to_the_end(self._give_back(lease))
             raise
         renewing = asyncio.create_task(self._renew(lease))
         _held.set((*before, lease))
@@ -85,7 +86,7 @@ class Leases:
         finally:
             _held.set(before)
             renewing.cancel()
-            await _through(asyncio.ensure_future(self._give_back(lease)))
+            await to_the_end(self._give_back(lease))
 
     async def _take(self, lease: Lease) -> None:
         now = await self._server_time()
@@ -172,12 +173,15 @@ class Leases:
         return {**self._name(lease.user_id), "token": lease.token}
 
 
-async def _through(task: "asyncio.Future[None]") -> None:
-    """Wait for a task to its end, whether or not the waiting is cancelled."""
+async def to_the_end(work: Coroutine[Any, Any, R]) -> R:
+    """Do the work to its end, whether or not the waiting is cancelled: a cancellation comes out only then."""
+    task = asyncio.ensure_future(work)
     try:
-        await asyncio.shield(task)
+        return await asyncio.shield(task)
     except asyncio.CancelledError:
-        await asyncio.wait([task])
-        with suppress(asyncio.CancelledError, AsyncMemError):
-            task.result()
+        while not task.done():
+            with suppress(asyncio.CancelledError):  # it is raised below, once
+                await asyncio.wait([task])
+        if not task.cancelled():
+            task.exception()  # nobody is left to be told of it
         raise

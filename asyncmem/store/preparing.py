@@ -20,6 +20,7 @@ from .swap_rows import Leaving, by_size, turned
 
 _PASSING = timedelta(minutes=1)
 """How long after its announcement a deletion may be under way: of one that is older, the process is gone."""
+CHANGED = "a memory that says what others say was changed meanwhile, nothing was touched: optimize anew"
 DELETED = "a memory that was to be optimized was deleted meanwhile, nothing was changed: optimize anew"
 
 
@@ -52,11 +53,13 @@ class Preparer:
         """Archive what is to go, and keep what is to come. Nothing changes hands yet.
 
         Raises:
-            OptimizationConflictError: a memory is gone, or the run id was used before.
+            OptimizationConflictError: a memory is gone, one that others rest on was changed, or the run id was
+                used before.
         """
         now = self._core.now()
         prepared = Prepared(await self._journal.begin(plan, now))
         try:
+            await self._refuse_changed(plan)
             await self._retire(plan, prepared, now)
             await self._revise(plan, prepared, now)
             await self._add(plan, prepared, now)
@@ -64,6 +67,17 @@ class Preparer:
             await self._journal.abandon(prepared.run)
             raise
         return prepared
+
+    async def _refuse_changed(self, plan: SwapPlan) -> None:
+        revisions = {str(memory.memory_id): memory.revision for memory in plan.rest}
+        ids = list(revisions)
+        for start in range(0, len(ids), PAGE):
+            page = ids[start : start + PAGE]
+            query = queries.alive(self._core.now()) | {"_id": {"$in": page}, "user_id": plan.user_id}
+            async with self._core.calling():
+                rows = await self._core.collections.memories.find(query, {"revision": 1}).to_list()
+            if len(rows) < len(page) or any(revision_of(row) != revisions[row["_id"]] for row in rows):
+                raise OptimizationConflictError(CHANGED)
 
     async def _retire(self, plan: SwapPlan, prepared: Prepared, now: datetime) -> None:
         async for rows in self._unchanged(plan.user_id, plan.retire, prepared):

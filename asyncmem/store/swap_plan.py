@@ -21,6 +21,7 @@ class SwapPlan:
         strategy: the strategy's name.
         retire: memories that go, as they were read.
         revise: memories that get other values, each as it was read and as it is to become.
+        rest: memories that stay, and say what some of those say that go.
         add: new memories. The store gives them ids of its own.
         cause: what the changes record as their cause.
         erasures: what ``Captures.begun`` said before the memories were read.
@@ -32,6 +33,7 @@ class SwapPlan:
     strategy: str
     retire: Sequence[UserMemory] = ()
     revise: Sequence[tuple[UserMemory, UserMemory]] = ()
+    rest: Sequence[UserMemory] = ()
     add: Sequence[UserMemory] = ()
     cause: str = "optimize"
     erasures: int = 0

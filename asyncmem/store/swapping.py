@@ -5,7 +5,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Literal
 
-from ..errors import OptimizationConflictError
+from ..errors import OptimizationConflictError, StoreError
 from .archive import Archive
 from .captures import Captures
 from .core import Core
@@ -75,6 +75,20 @@ class Journalled:
                 raise OptimizationConflictError(DELETED) from None
         await self.leases.done(run["user_id"], work)
         return exchanged
+
+    async def carry_out_or_give_up(self, run: Row, mode: Mode) -> Exchanged:
+        """Do the work just announced; a swap that the store fails in is taken back: it must not happen later.
+
+        Where that fails as well, whoever comes next ends it.
+        """
+        try:
+            return await self.carry_out(run, mode)
+        except StoreError:
+            if mode == "apply":
+                with suppress(StoreError):
+                    await self.leases.turn_back(run["user_id"], {"run": run["run"], "mode": mode})
+                    await self._roll_back(run)
+            raise
 
     async def _roll_back(self, run: Row) -> None:
         """Undo what was begun, alone or beside others who do.

@@ -5,7 +5,6 @@ hands in one transaction, where the server has them and for up to ``LARGEST`` ro
 opening, optimization or capture of the user finishes. A crash at any moment leaves the old memories or the new ones.
 """
 
-import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
 from datetime import datetime, timedelta
@@ -19,7 +18,7 @@ from .captures import Captures
 from .core import ATTEMPTS, PAGE, Core, breathe, pages
 from .documents import OLDEST_FIRST, Row
 from .exchange import OverError
-from .leases import LASTING, LOST, Lease, Leases
+from .leases import LASTING, LOST, Lease, Leases, to_the_end
 from .preparing import Prepared, Preparer
 from .rows import aware, to_memory
 from .swap_journal import SwapJournal, to_run
@@ -91,7 +90,7 @@ class Swaps:
 
     async def recover(self, user_id: str | None = None) -> int:
         """Finish what others began and left, one user's or everybody's; how many exchanges that were."""
-        return await self._journalled.recover(user_id)
+        return await to_the_end(self._journalled.recover(user_id))
 
     # ------------------------------------------------------------------------------------------------- swap
 
@@ -140,12 +139,7 @@ class Swaps:
         """Announce the work, then do it to its end, whether or not the caller is cancelled."""
         if not await self._leases.sign(lease, work={"run": run["run"], "mode": mode}):
             raise OptimizationConflictError(LOST)
-        working = asyncio.ensure_future(self._journalled.carry_out(run, mode))
-        try:
-            return await asyncio.shield(working)
-        except asyncio.CancelledError:
-            await asyncio.wait([working])
-            raise
+        return await to_the_end(self._journalled.carry_out_or_give_up(run, mode))
 
     async def _found(self, user_id: str, load: Load) -> Exchanged:
         """What came of a swap that somebody else finished."""

@@ -35,6 +35,7 @@ from asyncmem.store.core import Core, Gate, Session
 from asyncmem.store.documents import Collections, Row
 from asyncmem.store.remover import Remover
 from asyncmem.store.store import MemoryStore, open_store
+from asyncmem.testing import ScriptedModel
 from asyncmem.types import Scope
 
 from ..servers import free_port, with_database
@@ -44,13 +45,12 @@ pytestmark = pytest.mark.anyio
 Failing = Callable[..., AbstractAsyncContextManager[None]]
 
 
-@pytest.fixture
-def failing(replica_set_uri: str) -> Failing:
-    """Makes a command fail on the server for a while."""
+def failing_at(uri: str) -> Failing:
+    """Makes a command fail on a server for a while."""
 
     @asynccontextmanager
     async def fail(command: str, mode: object, **data: Any) -> AsyncIterator[None]:
-        async with AsyncMongoClient(replica_set_uri) as client:
+        async with AsyncMongoClient(uri) as client:
             point = {"configureFailPoint": "failCommand", "data": {"failCommands": [command], **data}}
             await client.admin.command({**point, "mode": mode})
             try:
@@ -59,6 +59,12 @@ def failing(replica_set_uri: str) -> Failing:
                 await client.admin.command({"configureFailPoint": "failCommand", "mode": "off"})
 
     return fail
+
+
+@pytest.fixture
+def failing(replica_set_uri: str) -> Failing:
+    """Makes a command fail on the replica set for a while."""
+    return failing_at(replica_set_uri)
 
 
 @pytest.fixture
@@ -518,3 +524,28 @@ async def test_first_n_that_is_full_asks_for_no_rows_without_time(store: MemoryS
         await store.write.add(UserMemory(memory=f"Fact {number}"), "lin", "manual")
     found = await store.read.first_n(Scope("lin"), Filters(), 2)
     assert [memory.memory for memory in found] == ["Fact 0", "Fact 1"]
+
+
+@pytest.mark.parametrize("kind", ["replica_set_uri", "standalone_uri"])
+@pytest.mark.parametrize("command", ["insert", "delete"])
+async def test_case_2_storage_that_fails_leaves_all_three(
+    kind: str, command: str, database_name: str, request: pytest.FixtureRequest
+) -> None:
+    """Where the store fails in the middle of a swap, the error is raised, all memories live, and no opening and no
+    capture does later what failed; the next try may succeed."""
+    server = request.getfixturevalue(kind)
+    uri = with_database(server, database_name)
+    full = {"errorCode": 14031, "namespace": f"{database_name}.asyncmem_memories"}
+    texts = ["Keeps two parrots", "Works nights", "Parrots are named Pip and Bo"]
+    said = {"memory": "Keeps two parrots named Pip and Bo. Works nights."}
+    async with MemoryManager(uri, model=ScriptedModel([said, said])) as manager:
+        await manager.add_user_memories([UserMemory(memory=text) for text in texts], user_id="lin")
+        before = await manager.get_user_memories(user_id="lin")
+        async with failing_at(server)(command, "alwaysOn", **full):
+            with pytest.raises(StoreWriteError):
+                await manager.optimize_memories(user_id="lin")
+        async with MemoryManager(uri, model=ScriptedModel([])) as other:
+            assert await other.get_user_memories(user_id="lin") == before
+            assert await other.list_optimizations(user_id="lin") == []
+        await manager.optimize_memories(user_id="lin")
+        assert [m.memory for m in await manager.get_user_memories(user_id="lin")] == [said["memory"]]

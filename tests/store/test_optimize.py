@@ -127,6 +127,43 @@ async def test_case_2_blank_and_empty_leave_everything(uri: str) -> None:
 # ---------------------------------------------------------------------------------------------------- other results
 
 
+async def test_what_others_rest_on_must_still_be_there(uri: str) -> None:
+    """A memory that stays, and alone says what retires, stops the swap when it is changed or deleted meanwhile."""
+    for how in ("changed", "deleted"):
+        async with MemoryManager(uri, model=ScriptedModel([])) as manager:
+            user = f"lin-{how}"
+            one, two, _ = await fill(manager, ["Keeps two parrots", "Keeps two parrots at home", "Works nights"], user)
+            before = await texts(manager, user)
+
+            async def meddle(
+                manager: MemoryManager = manager, user: str = user, rests_on: str = two, how: str = how
+            ) -> None:
+                if how == "deleted":
+                    await manager.delete_user_memory(rests_on, user_id=user)
+                else:
+                    await manager.update_user_memory(rests_on, user_id=user, memory="Keeps no parrots any more")
+
+            kept = Said(lambda memories, gone=one: [m for m in memories if m.memory_id != gone], meddle)
+            with pytest.raises(OptimizationConflictError, match="meanwhile"):
+                await manager.optimize_memories(user_id=user, strategy=kept)
+            assert "Keeps two parrots" in before
+            assert "Keeps two parrots" in await texts(manager, user)
+
+
+async def test_what_nothing_rests_on_may_change_meanwhile(uri: str) -> None:
+    """A memory that stays and says nothing of what retires may be changed or deleted: the swap goes on."""
+    async with MemoryManager(uri, model=ScriptedModel([])) as manager:
+        one, _, three = await fill(manager, ["Keeps two parrots", "Keeps two parrots at home", "Works nights"])
+
+        async def meddle() -> None:
+            await manager.update_user_memory(three, user_id="lin", memory="Works days")
+
+        kept = Said(lambda memories: [m for m in memories if m.memory_id != one], meddle)
+        result = await manager.optimize_memories(user_id="lin", strategy=kept)
+        assert [m.memory_id for m in result.retired] == [one]
+        assert await texts(manager) == ["Keeps two parrots at home", "Works days"]
+
+
 async def test_a_preview_writes_nothing(uri: str) -> None:
     """With ``apply=False`` the result says what would be, and nothing is changed or listed."""
     async with MemoryManager(uri, model=Summarizing(SUMMARY)) as manager:

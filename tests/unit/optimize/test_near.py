@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from asyncmem.optimize import DeduplicateStrategy, OptimizationModel, duplicate_groups, lost, phrases
 from asyncmem.types import UserMemory
 
-from .work import work
+from ..work import work
 
 pytestmark = pytest.mark.anyio
 

@@ -11,7 +11,7 @@ from asyncmem.optimize import Fact, Lost, PreservationReport, facts_of, lost, ph
 from asyncmem.optimize.preserving import counted_facts
 from asyncmem.types import UserMemory
 
-from .work import work
+from ..work import work
 
 LANGUAGES: dict[str, list[str]] = {
     language: [memory for memory, _ in pairs]

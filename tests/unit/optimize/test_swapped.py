@@ -8,7 +8,7 @@ from asyncmem.optimize import invented, lost, phrases
 from asyncmem.optimize.supporting import is_foreign, supported
 from asyncmem.types import UserMemory
 
-from .work import work
+from ..work import work
 
 
 def memories(*texts: str) -> list[UserMemory]:
