@@ -24,6 +24,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
+from pages import put  # noqa: E402
 from pymongo import AsyncMongoClient  # noqa: E402
 from pymongo.monitoring import CommandFailedEvent, CommandListener, CommandStartedEvent, CommandSucceededEvent  # noqa: E402
 from pymongo.write_concern import WriteConcern  # noqa: E402
@@ -246,10 +247,7 @@ def table(results: dict[str, Any]) -> str:
 
 def write_page() -> None:
     """Put the last results' tables into the page."""
-    before, _, rest = PAGE.read_text().partition("<!-- background -->\n")
-    _, _, after = rest.partition("<!-- /background -->\n")
-    text = table(json.loads(RESULTS.read_text()))
-    PAGE.write_text(f"{before}<!-- background -->\n{text}\n<!-- /background -->\n{after}")
+    put(PAGE, "background", table(json.loads(RESULTS.read_text())))
 
 
 def main() -> None:

@@ -24,6 +24,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(Path(__file__).parent)]
 
 from capture_scoring import Case, Outcome, Score, Written, load_cases, score  # noqa: E402
+from pages import put  # noqa: E402
 
 from asyncmem import AsyncMemError, CaptureResult, MemoryManager, Usage, UserMemory  # noqa: E402
 from asyncmem.interfaces.choice import choose_db, choose_model, llm_settings  # noqa: E402
@@ -183,9 +184,7 @@ def _share(part: int, whole: int) -> str:
 
 def write_page(results: dict[str, Any]) -> None:
     """Put the table into the page, between its marks."""
-    before, _, rest = PAGE.read_text("utf-8").partition("<!-- quality -->\n")
-    _, _, after = rest.partition("<!-- /quality -->\n")
-    PAGE.write_text(f"{before}<!-- quality -->\n{table(results)}\n<!-- /quality -->\n{after}", "utf-8")
+    put(PAGE, "quality", table(results))
 
 
 def main() -> None:

@@ -29,6 +29,7 @@ sys.path[:0] = [str(ROOT), str(Path(__file__).parent)]
 
 from chaos_cluster import Cluster, running_cluster, small_disk  # noqa: E402
 from chaos_side import SETTINGS, Moody  # noqa: E402
+from pages import put  # noqa: E402
 
 from asyncmem import AsyncMemError, MemoryManager, UserMemory  # noqa: E402
 from tests.servers import running_mongod, with_database  # noqa: E402
@@ -340,10 +341,7 @@ def _span(values: list[float]) -> str:
 
 def write_page() -> None:
     """Put the last results' tables into the page."""
-    before, _, rest = PAGE.read_text().partition("<!-- chaos -->\n")
-    _, _, after = rest.partition("<!-- /chaos -->\n")
-    text = "\n".join(lines_of(json.loads(RESULTS.read_text())))
-    PAGE.write_text(f"{before}<!-- chaos -->\n{text}\n<!-- /chaos -->\n{after}")
+    put(PAGE, "chaos", "\n".join(lines_of(json.loads(RESULTS.read_text()))))
 
 
 def main() -> None:

@@ -27,6 +27,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
+from pages import put  # noqa: E402
 from pymongo import AsyncMongoClient  # noqa: E402
 from pymongo.write_concern import WriteConcern  # noqa: E402
 
@@ -295,10 +296,7 @@ def table(results: dict[str, Any]) -> str:
 
 def write_page() -> None:
     """Put the last results' tables into the page."""
-    before, _, rest = PAGE.read_text().partition("<!-- optimize -->\n")
-    _, _, after = rest.partition("<!-- /optimize -->\n")
-    text = table(json.loads(RESULTS.read_text()))
-    PAGE.write_text(f"{before}<!-- optimize -->\n{text}\n<!-- /optimize -->\n{after}")
+    put(PAGE, "optimize", table(json.loads(RESULTS.read_text())))
 
 
 async def run_real() -> dict[str, Any]:

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+from pages import put
 from retrieval_rankings import (  # first: it sets the path
     DEEPEST,
     ROOT,
@@ -173,9 +174,7 @@ def _rows(head: str, found: dict[str, Any], pick: Callable[[Any], dict[str, floa
 
 def write_page(results: dict[str, Any]) -> None:
     """Put the tables into the page."""
-    before, _, rest = PAGE.read_text().partition("<!-- retrieval -->\n")
-    _, _, after = rest.partition("<!-- /retrieval -->\n")
-    PAGE.write_text(f"{before}<!-- retrieval -->\n{table(results)}\n<!-- /retrieval -->\n{after}")
+    put(PAGE, "retrieval", table(results))
 
 
 def main() -> None:

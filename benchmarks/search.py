@@ -25,6 +25,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
+from pages import put  # noqa: E402
 from pymongo import AsyncMongoClient, MongoClient  # noqa: E402
 from pymongo.write_concern import WriteConcern  # noqa: E402
 from search_rows import CHANCE, DIMS, SIZES, TOPIC, load, words  # noqa: E402
@@ -218,10 +219,7 @@ def table(results: dict[str, Any]) -> str:
 
 def write_page() -> None:
     """Put the last results' tables into the page."""
-    before, _, rest = PAGE.read_text().partition("<!-- search -->\n")
-    _, _, after = rest.partition("<!-- /search -->\n")
-    text = table(json.loads(RESULTS.read_text()))
-    PAGE.write_text(f"{before}<!-- search -->\n{text}\n<!-- /search -->\n{after}")
+    put(PAGE, "search", table(json.loads(RESULTS.read_text())))
 
 
 def main() -> None:

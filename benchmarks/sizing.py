@@ -21,6 +21,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 import numpy as np  # noqa: E402
+from pages import put  # noqa: E402
 from pymongo import AsyncMongoClient  # noqa: E402
 from pymongo.monitoring import (  # noqa: E402
     CommandFailedEvent,
@@ -173,10 +174,7 @@ def table(results: dict[str, Any]) -> str:
 
 def write_page() -> None:
     """Put the last results' tables into the page."""
-    before, _, rest = PAGE.read_text().partition("<!-- sizing -->\n")
-    _, _, after = rest.partition("<!-- /sizing -->\n")
-    text = table(json.loads(RESULTS.read_text()))
-    PAGE.write_text(f"{before}<!-- sizing -->\n{text}\n<!-- /sizing -->\n{after}")
+    put(PAGE, "sizing", table(json.loads(RESULTS.read_text())))
 
 
 def main() -> None:

@@ -24,6 +24,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
+from pages import put  # noqa: E402
 from pymongo import AsyncMongoClient, MongoClient  # noqa: E402
 from pymongo.write_concern import WriteConcern  # noqa: E402
 from sides import Side  # noqa: E402
@@ -266,9 +267,7 @@ def main() -> None:
         RESULTS.parent.mkdir(exist_ok=True)
         RESULTS.write_text(json.dumps(results, indent=1) + "\n")
     results = json.loads(RESULTS.read_text())
-    before, _, rest = PAGE.read_text().partition("<!-- store -->\n")
-    _, _, after = rest.partition("<!-- /store -->\n")
-    PAGE.write_text(f"{before}<!-- store -->\n{table(results)}\n<!-- /store -->\n{after}")
+    put(PAGE, "store", table(results))
     print(table(results))
 
 
