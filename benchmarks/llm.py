@@ -4,7 +4,7 @@ Every way is called in turn, in rounds, against one simulated provider in a proc
 of them alike; CPU is this process's own, with what litellm logs afterwards in tasks of its own, which is waited for.
 The figures are minimum CPU per call over the rounds, the median of its ratio
 to litellm's in the same round, the median of the rounds' largest lag of the event loop, and the best rate. ``asyncmem``
-sends as many calls at once as the row says, as the others do; ``asyncmem, 16`` keeps the default bound of 16.
+lets as many calls through as the row says, as the others do; ``asyncmem, 16`` keeps the default bound of 16.
 
     python benchmarks/llm.py [--calls 256] [--rounds 9] [--write | --table]
 
@@ -119,8 +119,8 @@ async def settled() -> None:
     await worker.flush()
 
 
-async def ways(url: str) -> dict[str, Call]:
-    """What is compared: the same request, the same format, the same checks of the answer."""
+async def ways(url: str, at_once: int) -> dict[str, Call]:
+    """What is compared: the same request, the same format, the same checks of the answer; ours lets so many through."""
     litellm = await load_litellm()
     openai = importlib.import_module("openai")
     turns = with_schema(PROMPT, Ids)
@@ -128,8 +128,9 @@ async def ways(url: str) -> dict[str, Call]:
     sampling: dict[str, Any] = {"temperature": 0.0, "max_tokens": 2048}
     client = openai.AsyncOpenAI(base_url=url, api_key="sk-x", max_retries=0)
 
-    def ours(at_once: int) -> Call:
-        llm = LLM("openai/foo", LLMSettings(**common, concurrency=at_once, deadline=600), abilities=Abilities())
+    def ours(concurrency: int) -> Call:
+        settings = LLMSettings(**common, concurrency=concurrency, deadline=600)
+        llm = LLM("openai/foo", settings, abilities=Abilities())
 
         async def call() -> Any:
             return (await llm.structured(PROMPT, Ids)).value
@@ -149,7 +150,7 @@ async def ways(url: str) -> dict[str, Call]:
         )
         return answer.choices[0].message.parsed
 
-    found = {"litellm": litellm_, "asyncmem": ours(1000), "asyncmem, 16": ours(16), "openai": openai_}
+    found = {"litellm": litellm_, "asyncmem": ours(at_once), "asyncmem, 16": ours(16), "openai": openai_}
     try:
         instructor = importlib.import_module("instructor")
     except ImportError:
@@ -183,14 +184,15 @@ async def alone(calls: int) -> float:
 
 async def measure(url: str, calls: int, rounds: int) -> dict[tuple[str, int], Figures]:
     """Figures of every way at every concurrency, rounds interleaved."""
-    compared = await ways(url)
-    for call in compared.values():
-        assert (await call()).memory_ids == ["2", "1"]
-    figures = {(name, n): Figures() for name in compared for n in CONCURRENCY}
+    compared = {n: await ways(url, n) for n in CONCURRENCY}
+    for n in CONCURRENCY:
+        for call in compared[n].values():
+            assert (await call()).memory_ids == ["2", "1"]
+    figures = {(name, n): Figures() for n in CONCURRENCY for name in compared[n]}
     for _ in range(rounds):
         for n in CONCURRENCY:
             # in another order each time, so that none always pays for what another left behind
-            for name, call in random.sample(list(compared.items()), len(compared)):
+            for name, call in random.sample(list(compared[n].items()), len(compared[n])):
                 cpu, wall, most = time.process_time(), time.perf_counter(), max(calls, n)
                 await burst(call, most, n)
                 await settled()

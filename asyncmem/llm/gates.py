@@ -3,19 +3,23 @@
 import asyncio
 
 
+STEPS = 16
+"""Turns of the loop over which as many calls as may be under way are begun."""
+
+
 class Gate:
-    """Lets so many calls through at once, and one in each turn of the event loop.
+    """Lets so many calls through at once, and a sixteenth of them in each turn of the event loop.
 
     Calls that begin together stay together: all their replies are then worked on in one turn of the loop, and nothing
-    else runs meanwhile. Begun one a turn they fall out of step: at 16 at once the loop's largest lag becomes a fifth of
-    what it was.
+    else runs meanwhile. Begun in steps they fall out of step: at 16 at once, begun one a turn, the loop's largest lag
+    becomes a fifth of what it was. One a turn however many there are would cost CPU instead.
 
     Source: ``benchmarks/llm.py``.
     """
 
     def __init__(self, most: int) -> None:
         self._places = asyncio.Semaphore(most)
-        self._turn = asyncio.Lock()
+        self._turn = asyncio.Semaphore(max(1, most // STEPS))
 
     async def __aenter__(self) -> None:
         await self._places.acquire()

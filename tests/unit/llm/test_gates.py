@@ -9,9 +9,10 @@ from asyncmem.llm.gates import Gate, Gates
 pytestmark = pytest.mark.anyio
 
 
-async def test_one_begins_in_each_turn_of_the_loop() -> None:
-    """Calls that come together begin one after the other, the event loop's other work in between."""
-    gate = Gate(9)
+@pytest.mark.parametrize(("most", "each"), [(9, 1), (16, 1), (64, 4), (256, 16)])
+async def test_a_sixteenth_begins_in_each_turn_of_the_loop(most: int, each: int) -> None:
+    """Calls that come together begin in steps, the event loop's other work in between; at least one does."""
+    gate = Gate(most)
     turns = 0
     began: list[int] = []
 
@@ -19,11 +20,11 @@ async def test_one_begins_in_each_turn_of_the_loop() -> None:
         async with gate:
             began.append(turns)
 
-    tasks = [asyncio.ensure_future(call()) for _ in range(5)]
+    tasks = [asyncio.ensure_future(call()) for _ in range(5 * each)]
     while not all(task.done() for task in tasks):
         turns += 1
         await asyncio.sleep(0)
-    assert len(set(began)) == 5
+    assert [began.count(turn) for turn in sorted(set(began))] == [each] * 5
 
 
 async def test_no_more_than_so_many_are_inside() -> None:
