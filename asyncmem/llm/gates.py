@@ -2,7 +2,6 @@
 
 import asyncio
 
-
 STEPS = 16
 """Turns of the loop over which as many calls as may be under way are begun."""
 

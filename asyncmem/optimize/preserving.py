@@ -165,7 +165,8 @@ class _Index:
             yield frozenset(self.placed[whole])
             return
         for clauses in _units(source.memory):
-            yield frozenset.intersection(*(self._where(clause.claim) for clause in clauses))
+            there = [self._where(clause.claim) for clause in clauses]
+            yield there[0].intersection(*there[1:])
         for words in QUOTED.findall(source.memory) if _units(source.memory) else [source.memory]:
             yield frozenset(i for i, text in enumerate(self.texts) if fold(plain(words)) in text)
 

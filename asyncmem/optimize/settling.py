@@ -66,27 +66,41 @@ def settle(sources: Sequence[UserMemory], returned: object, strategy: str) -> Se
     # a fact must stay as long as it did: what expires neither carries another's nor is carried on by what lasts
     lasting = [m for m in new if m.expires_at is None]
     revised = [(before, after) for before, after in revised if before.expires_at is None]
-    lacking: list[Lost] = []
-    while True:  # a memory whose facts its new words lack stays as it is, and so may one that rested on those
-        touched = {before.memory_id for before, _ in revised}
-        staying = [m for m in sources if m.memory_id in living and m.memory_id not in touched and m.expires_at is None]
-        carrying = [*lasting, *(after for _, after in revised), *staying]
-        worse = lost([before for before, _ in revised], carrying)
-        if not worse:
-            break
-        lacking += worse
-        revised = [(before, after) for before, after in revised if before.memory_id not in _ids(worse)]
+    revised, staying, lacking = _revisable(revised, lasting, [known[i] for i in living])
+    carrying = [*lasting, *(after for _, after in revised), *staying]
+    befores = [before for before, _ in revised]
     retiring = [m for m in sources if m.memory_id not in living and m.expires_at is None]
     missing = lost(retiring, carrying)
     retired = [m for m in retiring if m.memory_id not in _ids(missing)]
-    checked, every = counted_facts([*retiring, *(before for before, _ in revised)]), [*lacking, *missing]
+    checked, every = counted_facts([*retiring, *befores]), [*lacking, *missing]
     if not retired and not revised:
         reason = USELESS if new or every else SAME
         return Settled(kept=list(sources), checked=checked, missing=every, reason=reason)
-    gone = {m.memory_id for m in retired} | touched
+    gone = {m.memory_id for m in (*retired, *befores)}
     kept = [m for m in sources if m.memory_id not in gone]
-    resting = _resting([*retired, *(before for before, _ in revised)], carrying, len(carrying) - len(staying))
+    resting = _resting([*retired, *befores], carrying, len(carrying) - len(staying))
     return Settled(new, revised, retired, kept, resting, checked, every)
+
+
+_Pairs = list[tuple[UserMemory, UserMemory]]
+
+
+def _revisable(
+    revised: _Pairs, lasting: Sequence[UserMemory], lives: Sequence[UserMemory]
+) -> tuple[_Pairs, list[UserMemory], list[Lost]]:
+    """What of this may be revised, what stays as it is beside it, and what the rest of the new words lack.
+
+    A memory whose facts its new words lack stays as it is, and so may one that rested on those words.
+    """
+    lacking: list[Lost] = []
+    while True:
+        touched = {before.memory_id for before, _ in revised}
+        staying = [m for m in lives if m.memory_id not in touched and m.expires_at is None]
+        worse = lost([b for b, _ in revised], [*lasting, *(after for _, after in revised), *staying])
+        if not worse:
+            return revised, staying, lacking
+        lacking += worse
+        revised = [(before, after) for before, after in revised if before.memory_id not in _ids(worse)]
 
 
 def _resting(gone: Sequence[UserMemory], carrying: Sequence[UserMemory], made: int) -> list[UserMemory]:
