@@ -105,26 +105,14 @@ class CaptureResult:
 
 
 @dataclass(frozen=True, slots=True)
-class MemorySearchResult(Sequence[UserMemory]):
-    """An ordered sequence of memories that says how they were found.
+class MemorySequence(Sequence[UserMemory]):
+    """Memories in order, to which a result adds what it says beside.
 
     Attributes:
-        memories: the memories, in the order that the method promises.
-        scores: one a memory where the method ranks by a score, else empty.
-        tier: which step of the ladder answered; ``None`` when no model was asked.
-        degraded: the method failed and another one answered, as the caller allowed.
-        usage: model calls, tokens and cost.
-        method: the retrieval method that answered.
-        not_embedded: memories that have no vector yet, so that meaning alone could not find them.
+        memories: the memories.
     """
 
     memories: list[UserMemory] = field(default_factory=list[UserMemory])
-    scores: list[float] = field(default_factory=list[float])
-    tier: Tier | None = None
-    degraded: bool = False
-    usage: Usage = field(default_factory=Usage)
-    method: str = ""
-    not_embedded: int = 0
 
     @overload
     def __getitem__(self, index: int) -> UserMemory: ...
@@ -138,6 +126,28 @@ class MemorySearchResult(Sequence[UserMemory]):
 
     def __iter__(self) -> Iterator[UserMemory]:
         return iter(self.memories)
+
+
+@dataclass(frozen=True, slots=True)
+class MemorySearchResult(MemorySequence):
+    """An ordered sequence of memories that says how they were found.
+
+    Attributes:
+        memories: the memories, in the order that the method promises.
+        scores: one a memory where the method ranks by a score, else empty.
+        tier: which step of the ladder answered; ``None`` when no model was asked.
+        degraded: the method failed and another one answered, as the caller allowed.
+        usage: model calls, tokens and cost.
+        method: the retrieval method that answered.
+        not_embedded: memories that have no vector yet, so that meaning alone could not find them.
+    """
+
+    scores: list[float] = field(default_factory=list[float])
+    tier: Tier | None = None
+    degraded: bool = False
+    usage: Usage = field(default_factory=Usage)
+    method: str = ""
+    not_embedded: int = 0
 
 
 @dataclass(frozen=True, slots=True)

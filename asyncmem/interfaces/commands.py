@@ -274,7 +274,11 @@ def queue(
         value = {**asdict(status), "oldest": oldest, "retried": retried}
         say(
             value,
-            ", ".join(f"{number} {name}" for name, number in value.items() if number is not None),
+            ", ".join(
+                f"{number} {name.replace('_', ' ')}"
+                for name, number in value.items()
+                if number is not None and (retry or name != "retried")
+            ),
             as_json=as_json,
         )
 

@@ -91,7 +91,7 @@ class Curator:
         memories = await store.swaps.snapshot(owner)
         going = to_prune(memories, self._with.settings.clock(), age, count, keep_pinned=keep_pinned)
         gone = going if dry_run or not going else await store.remove.several(owner, going, "prune")
-        return CurationResult(owner, gone, dry_run, len(memories) - len(gone))
+        return CurationResult(gone, owner, dry_run, len(memories) - len(gone))
 
     async def deduplicate(self, *, user_id: str | None = None, dry_run: bool = False) -> CurationResult:
         """Fold a user's exact and near duplicates; what was removed. ``undo_optimization`` takes it back.
@@ -106,7 +106,7 @@ class Curator:
         store = await self._with.store()
         result = await self._with.optimizer.optimize(store, owner, DeduplicateStrategy(), apply=not dry_run)
         left = len(result.kept) + len(result.memories)
-        return CurationResult(owner, result.retired, dry_run, left, result.run_id)
+        return CurationResult(result.retired, owner, dry_run, left, result.run_id)
 
     async def users(self) -> AsyncIterator[str]:
         """Every user who has memories, page by page: for curating all of them.

@@ -1,16 +1,14 @@
 """What an optimization or a curation did, or would do."""
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import overload
 
-from ..types import Usage, UserMemory
+from ..types import MemorySequence, Usage, UserMemory
 from .preserving import PreservationReport
 
 
 @dataclass(frozen=True, slots=True)
-class OptimizationResult(Sequence[UserMemory]):
+class OptimizationResult(MemorySequence):
     """A sequence of the memories that an optimization made, which also says what became of the others.
 
     Attributes:
@@ -31,7 +29,6 @@ class OptimizationResult(Sequence[UserMemory]):
         duration: wall-clock time of the whole.
     """
 
-    memories: list[UserMemory] = field(default_factory=list[UserMemory])
     strategy: str = ""
     applied: bool = False
     run_id: str | None = None
@@ -46,19 +43,6 @@ class OptimizationResult(Sequence[UserMemory]):
     usage: Usage = field(default_factory=Usage)
     duration: timedelta = timedelta()
 
-    @overload
-    def __getitem__(self, index: int) -> UserMemory: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[UserMemory]: ...
-    def __getitem__(self, index: int | slice) -> UserMemory | list[UserMemory]:
-        return self.memories[index]
-
-    def __len__(self) -> int:
-        return len(self.memories)
-
-    def __iter__(self) -> Iterator[UserMemory]:
-        return iter(self.memories)
-
     def __str__(self) -> str:
         if self.reason:
             return f"{self.strategy}: nothing changed, {self.reason}"
@@ -69,19 +53,18 @@ class OptimizationResult(Sequence[UserMemory]):
 
 
 @dataclass(frozen=True, slots=True)
-class CurationResult(Sequence[UserMemory]):
+class CurationResult(MemorySequence):
     """A sequence of the memories that a curation removed.
 
     Attributes:
-        user_id: whose.
         memories: what was removed; ``revert`` brings it back while the archive keeps it.
+        user_id: whose.
         dry_run: nothing was removed: it is what would have been.
         kept: how many memories the user has left of those that were looked at.
         run_id: by which ``undo_optimization`` takes a deduplication back.
     """
 
-    user_id: str
-    memories: list[UserMemory] = field(default_factory=list[UserMemory])
+    user_id: str = ""
     dry_run: bool = False
     kept: int = 0
     run_id: str | None = None
@@ -90,16 +73,3 @@ class CurationResult(Sequence[UserMemory]):
     def removed(self) -> int:
         """How many memories were removed."""
         return len(self.memories)
-
-    @overload
-    def __getitem__(self, index: int) -> UserMemory: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[UserMemory]: ...
-    def __getitem__(self, index: int | slice) -> UserMemory | list[UserMemory]:
-        return self.memories[index]
-
-    def __len__(self) -> int:
-        return len(self.memories)
-
-    def __iter__(self) -> Iterator[UserMemory]:
-        return iter(self.memories)

@@ -15,7 +15,7 @@ def test_results_are_sequences_that_say_what_happened() -> None:
     assert str(done) == "summarize: 2 to 1 memories, 9 to 4 tokens, 0 model calls (applied)"
     assert str(OptimizationResult([ONE], "topics")).endswith("(preview)")
     assert str(OptimizationResult(strategy="topics", reason="too few")) == "topics: nothing changed, too few"
-    gone = CurationResult("lin", [ONE, TWO], kept=3)
+    gone = CurationResult([ONE, TWO], "lin", kept=3)
     assert (len(gone), gone.removed, gone[1], gone[:1], list(gone)) == (2, 2, TWO, [ONE], [ONE, TWO])
 
 
