@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 import pytest
 from pydantic import BaseModel, Field
 
-from asyncmem import ConfigurationError, Tool
+from asyncmem import ConfigurationError
 from asyncmem.agent.functions import MAX_ANSWER, to_tool, told
 
 pytestmark = pytest.mark.anyio
@@ -178,4 +178,3 @@ def test_what_json_has_no_word_for_is_an_error() -> None:
     """A return value that JSON can't hold raises, as any other mistake of a tool does."""
     with pytest.raises(TypeError, match="not a Shop"):
         told(Shop())
-    assert isinstance(to_tool(weather), Tool)
