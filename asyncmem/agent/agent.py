@@ -8,7 +8,7 @@ from typing import Any, Never
 from weakref import WeakValueDictionary
 
 from ..cleaning import clean_id, encodable, utc_now
-from ..errors import ConfigurationError, InvalidMessageError
+from ..errors import ConfigurationError, InvalidMessageError, StoreError
 from ..llm import LLM, ChatModel, Tool, ToolRun
 from ..llm.chat import WireMessage
 from ..llm.provider import Completion, Router
@@ -146,8 +146,16 @@ class Agent:
             owner = None if user_id is None else clean_id(user_id, "user_id")
             return Run(self._llm, self._options, None, text, owner, None, utc_now)
         owner, clock = source.manager.owner(user_id), source.manager.settings.clock
-        place = await self._place(owner, session_id) if session_id is not None or source.captures else None
-        return Run(self._llm, self._options, source, text, owner, place, clock)
+        place: Place | None = None
+        lost: StoreError | None = None
+        try:
+            if session_id is not None or source.captures:
+                place = await self._place(owner, session_id)
+        except StoreError as error:
+            if session_id is not None or self._options.on_context_failure == "raise":
+                raise
+            lost = error
+        return Run(self._llm, self._options, source, text, owner, place, clock, lost)
 
     async def _place(self, user_id: str | None, session_id: str | None) -> Place:
         source = self._stored()

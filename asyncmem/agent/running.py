@@ -43,6 +43,7 @@ class Run:
         message: what the user said.
         user_id: whose memories; ``None`` without memory, if the caller named nobody.
         place: where the run belongs; ``None`` if nothing is to be stored or captured.
+        lost: why there is no place, where there should be one.
         clock: gives the time.
     """
 
@@ -53,6 +54,7 @@ class Run:
     user_id: str | None
     place: Place | None
     clock: Callable[[], datetime]
+    lost: AsyncMemError | None = None
     said_at: datetime = field(init=False)
     past: Past = field(default_factory=Past)
     recalled: Recalled = field(default_factory=Recalled)
@@ -122,10 +124,12 @@ class Run:
     async def _fold(self, place: Place) -> None:
         """Summarise the older part of a session that has become long, unless somebody else does."""
         until = to_fold(self.past, self.options.history_tokens)
-        if until is None or not await place.sessions.fold(place.user_id, until):
+        if until is None:
             return
         prompt = summary_prompt(self.past, until, self.options.history_tokens)
         try:
+            if not await place.sessions.fold(place.user_id, until):
+                return
             async with asyncio.timeout(SUMMARY_SECONDS):
                 reply = await self.llm.complete(prompt, max_tokens=SUMMARY_TOKENS)
             self.usage += reply.usage
@@ -144,7 +148,7 @@ class Run:
 
     async def _leave(self, answer: str) -> Left:
         if self.place is None or self.source is None:
-            return Left()
+            return Left(capture_error=self.lost)
         kept = answer[:MAX_SAID].encode("utf-8", "replace").decode()
         said = Said(
             message=self.message,
