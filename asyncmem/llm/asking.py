@@ -19,8 +19,9 @@ def ask(
     *,
     tools: list[dict[str, Any]] | None = None,
     tool_choice: str | dict[str, Any] | None = None,
+    stream: bool = False,
 ) -> Flow[ChatReply]:
-    """One reply.
+    """One reply, wanted in pieces or whole.
 
     Raises:
         ToolsRefusedError: the model takes no tools; that is remembered.
@@ -28,7 +29,7 @@ def ask(
     """
     patience, pause, empties = Patience(context), 0.0, 0
     while True:
-        request = context.request(list(messages), max_tokens, tools=tools, tool_choice=tool_choice)
+        request = context.request(list(messages), max_tokens, tools=tools, tool_choice=tool_choice, stream=stream)
         outcome = yield Send(request, pause)
         context.usage += outcome.usage
         pause = 0.0

@@ -1,6 +1,6 @@
 """The small contract between asyncmem and whatever answers: a request, a reply, and the model in between."""
 
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
@@ -46,6 +46,7 @@ class ChatRequest:
         temperature: ``None`` leaves it to the provider.
         seed: for providers that have one.
         timeout: seconds this request may take.
+        stream: the reply is wanted in pieces.
         extra: further keyword arguments, from ``LLMSettings.extra``.
     """
 
@@ -57,6 +58,7 @@ class ChatRequest:
     temperature: float | None = None
     seed: int | None = None
     timeout: float | None = None
+    stream: bool = False
     extra: Mapping[str, Any] = field(default_factory=dict[str, Any], repr=False)
 
 
@@ -102,6 +104,26 @@ class ChatReply:
         return turn
 
 
+@dataclass(frozen=True, slots=True)
+class ChatDelta:
+    """A piece of a reply that comes in pieces. Its ``repr`` shows nothing that the model said.
+
+    Attributes:
+        text: what the reply's text goes on with; may be empty.
+        reply: the whole reply, which ends the stream: with its tool calls, its usage and why it ended. A stream that
+            ends without one was the reply that its texts make.
+    """
+
+    text: str = field(default="", repr=False)
+    reply: ChatReply | None = None
+
+    def __post_init__(self) -> None:
+        kinds: dict[str, Any] = {"text": str, "reply": ChatReply | None}
+        wrong = [name for name, kind in kinds.items() if not isinstance(getattr(self, name), kind)]
+        if wrong:
+            raise TypeError(f"a ChatDelta has {', '.join(wrong)} of another type than its docstring says")
+
+
 @runtime_checkable
 class ChatModel(Protocol):
     """What a model of your own must be: a name, and one method.
@@ -117,4 +139,13 @@ class ChatModel(Protocol):
 
     async def complete(self, request: ChatRequest) -> ChatReply:
         """Answer one request."""
+        ...
+
+
+@runtime_checkable
+class StreamingModel(ChatModel, Protocol):
+    """A model of your own that can give its reply in pieces. One that can't gives the whole reply as one piece."""
+
+    def stream(self, request: ChatRequest) -> AsyncIterator[ChatDelta]:
+        """Answer one request in pieces; what it returns is closed by its ``aclose``, if it has one."""
         ...

@@ -1,10 +1,10 @@
 """``LLM``: one model with its settings; the only place of the room that waits for it."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
+from contextlib import aclosing, contextmanager
 from dataclasses import replace
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
@@ -13,28 +13,24 @@ from asyncmem.settings import LLMSettings
 
 from .abilities import SHARED, Abilities
 from .asking import ask
-from .chat import ChatModel, ChatReply, ChatRequest, ScriptError
+from .chat import ChatModel, ChatReply, WireMessage
 from .checking import check_positive, clean_turns
 from .counting import TokenCount, count_tokens
-from .embeddings import EmbedBatch, Embedder, Embeddings, EmbedReply, EmbedRequest
-from .failures import Failure
-from .flows import Context, Flow, Send
+from .embeddings import EmbedBatch, Embedder, Embeddings
+from .events import StreamEvent
+from .flows import Context
 from .gates import Gates
 from .ladder import Climb, Structured
 from .loading import load_numpy
-from .observing import CallReport, UsageObserver, tell
-from .provider import CallFailed, Completion, CompletionModel, Router, to_model
-from .reranking import RankReply, RankRequest, rank
-from .running import ToolLoop
-from .schemas import texts
+from .observing import UsageObserver
+from .provider import Completion, CompletionModel, Router, to_model
+from .reranking import RankReply, rank
+from .running import Bounds, Pieces, ToolLoop, Whole
+from .sending import Sender
 from .shortening import shorten
-from .tools import AnyTool, Toolbox, ToolResult, ToolRun
+from .tools import AnyTool, ToolResult, ToolRun
 
 T = TypeVar("T", bound=BaseModel)
-Q = TypeVar("Q", ChatRequest, EmbedRequest, RankRequest)
-A = TypeVar("A", ChatReply, EmbedReply, RankReply)
-R = TypeVar("R")
-_GRACE = 0.25
 
 
 class LLM:
@@ -65,10 +61,9 @@ class LLM:
     ) -> None:
         self._model = to_model(model, settings)
         self._named = isinstance(model, str)
-        self._observers = tuple(observers)
         self.settings = settings
         self.abilities: Abilities = abilities or (SHARED if isinstance(model, str) else Abilities())
-        self._gates = Gates(settings.concurrency)
+        self._sender = Sender(self._model, Gates(settings.concurrency), tuple(observers))
 
     @property
     def name(self) -> str:
@@ -110,7 +105,7 @@ class LLM:
         check_positive(max_tokens=max_tokens)
         with self._operation() as context:
             climb = Climb(context, clean_turns(messages), schema, max_tokens or self.settings.max_tokens)
-            return await self._drive(context, climb.run(), self._model.complete)
+            return await self._sender.drive(context, climb.run(), self._model.complete)
 
     async def complete(self, messages: Sequence[Mapping[str, Any]], *, max_tokens: int | None = None) -> ChatReply:
         """A reply in the model's own words, its ``usage`` that of all calls it took.
@@ -126,7 +121,7 @@ class LLM:
         check_positive(max_tokens=max_tokens)
         with self._operation() as context:
             flow = ask(context, clean_turns(messages), max_tokens or self.settings.max_tokens)
-            reply = await self._drive(context, flow, self._model.complete)
+            reply = await self._sender.drive(context, flow, self._model.complete)
             return replace(reply, usage=context.usage)
 
     async def run_tools(
@@ -160,13 +155,48 @@ class LLM:
         if not tools:
             raise InvalidInputError("tools is empty: use complete() for a model without tools")
         check_positive(max_rounds=max_rounds, max_calls=max_calls, max_tokens=max_tokens)
-        box, tokens = Toolbox(tools, max_calls), max_tokens or self.settings.max_tokens
+        bounds = Bounds(max_rounds, max_calls, max_tokens or self.settings.max_tokens, enough)
         with self._operation() as context:
+            return await ToolLoop(context, Whole(self._sender, context), tools, bounds).run(clean_turns(messages))
 
-            async def drive(flow: Flow[R]) -> R:
-                return await self._drive(context, flow, self._model.complete)
+    def stream_tools(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        tools: Sequence[AnyTool] = (),
+        *,
+        max_rounds: int = 4,
+        max_calls: int = 32,
+        max_tokens: int | None = None,
+    ) -> AsyncGenerator[StreamEvent]:
+        """The same as it happens: the model's words as they come, its calls of tools, and last the whole run.
 
-            return await ToolLoop(context, drive, tools, box, max_rounds, tokens, enough).run(clean_turns(messages))
+        A request is sent again only while nothing of its reply was given out. A plan, of a model that takes no tools,
+        has its answer in one piece. Leaving the generator early closes the provider's response:
+        ``async with contextlib.aclosing(llm.stream_tools(...)) as events`` does so at once.
+
+        Args:
+            messages: the conversation in OpenAI's shape; not changed.
+            tools: what the model may do; none for words alone.
+            max_rounds: replies it may give.
+            max_calls: calls that are carried out.
+            max_tokens: tokens a reply may have; the settings' by default.
+
+        Raises:
+            ModelError: when it is iterated: a call failed, or a reply broke off.
+            InvalidInputError: there are no messages, or a bound is no positive number.
+        """
+        check_positive(max_rounds=max_rounds, max_calls=max_calls, max_tokens=max_tokens)
+        bounds = Bounds(max_rounds, max_calls, max_tokens or self.settings.max_tokens)
+        return self._events(clean_turns(messages), tools, bounds)
+
+    async def _events(
+        self, turns: list[WireMessage], tools: Sequence[AnyTool], bounds: Bounds
+    ) -> AsyncGenerator[StreamEvent]:
+        with self._operation() as context:
+            loop = ToolLoop(context, Pieces(self._sender, context), tools, bounds)
+            async with aclosing(loop.events(turns)) as events:
+                async for event in events:
+                    yield event
 
     async def embed(self, texts: Sequence[str], *, batch: int = 96) -> Embeddings:
         """One vector a text, in order.
@@ -224,11 +254,11 @@ class LLM:
         if not isinstance(model, CompletionModel):
             raise ConfigurationError(f"{self.name} can't rerank: name a reranker that litellm knows")
         with self._operation() as context:
-            return await self._drive(context, rank(context, query, texts), model.rerank, "rerank")
+            return await self._sender.drive(context, rank(context, query, texts), model.rerank, "rerank")
 
     async def _fill(self, context: Context, part: EmbedBatch, model: CompletionModel) -> None:
         """Get the vectors of one batch."""
-        while (place := await self._drive(context, part.run(), model.embed, "embed")) is not None:
+        while (place := await self._sender.drive(context, part.run(), model.embed, "embed")) is not None:
             part.cut(place, await shorten(self.name, part.texts[place]))
 
     @contextmanager
@@ -242,59 +272,3 @@ class LLM:
         except ModelError as error:
             error.usage = context.usage
             raise
-
-    async def _drive(
-        self,
-        context: Context,
-        flow: Generator[Send[Q], Any, R],
-        call: Callable[[Q], Awaitable[A]],
-        kind: str = "chat",
-    ) -> R:
-        """Send what the flow asks for until it returns."""
-        try:
-            step = next(flow)
-            while True:
-                if step.after:
-                    await asyncio.sleep(step.after)
-                step = flow.send(await self._observed(context, call, step.request, kind))
-        except StopIteration as stop:
-            return stop.value  # type: ignore[no-any-return]
-
-    async def _observed(
-        self, context: Context, call: Callable[[Q], Awaitable[A]], request: Q, kind: str
-    ) -> A | Failure:
-        if not self._observers:
-            return await self._send(context, call, request)
-        loop = asyncio.get_running_loop()
-        started = loop.time()
-        outcome = await self._send(context, call, request)
-        error = outcome.name if isinstance(outcome, Failure) else ""
-        tell(self._observers, CallReport(self.name, kind, outcome.usage, loop.time() - started, error))
-        return outcome
-
-    async def _send(self, context: Context, call: Callable[[Q], Awaitable[A]], request: Q) -> A | Failure:
-        """The reply, or the facts of the failure: no foreign exception goes further than this."""
-        sent = False
-        try:
-            # the operation's deadline bounds also the wait in line; then the one request's; a model may keep it itself
-            grown = None if request.timeout is None else request.timeout + _GRACE
-            async with asyncio.timeout(context.left()), self._gates.here():
-                if isinstance(self._model, CompletionModel):
-                    await self._model.load()
-                async with asyncio.timeout(grown):
-                    sent = True
-                    answer = cast("object", await call(request))
-            if isinstance(answer, ChatReply | EmbedReply | RankReply):
-                return cast("A", answer)
-            failure = Failure.of(TypeError(f"the model must give a ChatReply, not a {type(answer).__name__}"))
-        except ScriptError:
-            raise  # a test double says that it was not to be called
-        except asyncio.CancelledError:
-            if (task := asyncio.current_task()) is None or task.cancelling():
-                raise
-            failure = Failure.of(RuntimeError("the model's call was cancelled from within"))  # by nobody of ours
-        except CallFailed as failed:
-            failure = failed.failure
-        except Exception as error:  # noqa: BLE001  a model of the user's own may raise anything
-            failure = Failure.of(error) if sent else replace(Failure.of(error), sent=False)
-        return failure.heard(texts(request.messages) if isinstance(request, ChatRequest) else request.texts)

@@ -67,6 +67,7 @@ class Failure:
         sent: whether a request went out: litellm refuses some parameters by itself.
         where: file and line that raised it, when it is no error of a provider.
         error: the error itself, when it was one of ours.
+        begun: a part of the reply had come.
     """
 
     name: str
@@ -77,6 +78,7 @@ class Failure:
     sent: bool = True
     where: str = ""
     error: ModelError | None = field(default=None, repr=False)
+    begun: bool = False
 
     @classmethod
     def of(cls, error: BaseException) -> "Failure":
@@ -99,13 +101,17 @@ class Failure:
     @property
     def cause(self) -> type[ModelError]:
         """Which error of ours it is."""
-        return type(self.error) if self.error is not None else cause(self.known, self.status, self.text)
+        if self.error is not None:
+            return type(self.error)
+        found = cause(self.known, self.status, self.text)
+        # whoever sent a part of a reply was there
+        return ModelUnavailableError if self.begun and issubclass(found, ModelUnreachableError) else found
 
     @property
     def usage(self) -> Usage:
         """What it took. A refusal costs nothing; what an answer that never came cost, nobody knows."""
-        lost = self.sent and issubclass(self.cause, ModelTimeoutError | ModelUnavailableError)
-        free = issubclass(self.cause, ModelUnreachableError) or self.status in _TURNED_AWAY
+        lost = self.begun or (self.sent and issubclass(self.cause, ModelTimeoutError | ModelUnavailableError))
+        free = not self.begun and (issubclass(self.cause, ModelUnreachableError) or self.status in _TURNED_AWAY)
         return Usage(calls=int(self.sent), cost=None if lost and not free else 0.0)
 
 

@@ -72,7 +72,9 @@ class Context:
         """The error to raise, without keys and without the prompt."""
         return to_error(failure, self.name, secrets=self.secrets(), prompt=prompt, kind=kind, hint=hint)
 
-    def request(self, messages: list[WireMessage], max_tokens: int, **more: Any) -> ChatRequest:
+    def request(
+        self, messages: list[WireMessage], max_tokens: int, *, stream: bool = False, **more: Any
+    ) -> ChatRequest:
         """A request with the settings' parameters, those left out that the model refuses."""
         ability = self.abilities.get(self.key)
         given: dict[str, Any] = {
@@ -81,6 +83,8 @@ class Context:
             "max_tokens": max_tokens,
         }
         extra = dict(self.settings.extra)
+        if stream:
+            extra["stream_options"] = {"include_usage": True, **(extra.get("stream_options") or {})}
         for old, new in ability.renamed:
             if old in given and new not in ability.dropped:
                 extra[new] = given[old]
@@ -88,6 +92,7 @@ class Context:
         return ChatRequest(
             messages=messages,
             timeout=max(0.01, min(self.settings.timeout, self.left())),
+            stream=stream and "stream" not in gone,
             extra={name: value for name, value in extra.items() if name not in gone},
             **{name: value for name, value in given.items() if name not in gone},
             **more,
@@ -112,6 +117,7 @@ class Context:
 def sent_parameters(request: ChatRequest) -> set[str]:
     """Names of the parameters that go with a request."""
     given = {n for n in ("max_tokens", "temperature", "seed") if getattr(request, n) is not None}
+    given |= {"stream"} if request.stream else set()
     return given | set(request.extra)
 
 

@@ -1,14 +1,15 @@
 """litellm, a ``litellm.Router`` or a completion function, behind the ``ChatModel`` protocol."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Mapping
 from copy import copy
 from typing import Any, Protocol, TypeVar, cast, runtime_checkable
 
 from asyncmem.errors import ConfigurationError
 from asyncmem.settings import LLMSettings
-from asyncmem.usage import Usage
 
-from .chat import ChatModel, ChatReply, ChatRequest, ScriptError, ToolCall
+from .assembling import Assembly, to_usage
+from .chat import ChatDelta, ChatModel, ChatReply, ChatRequest, ScriptError, ToolCall
+from .closing import closed
 from .embeddings import EmbedReply, EmbedRequest
 from .failures import Failure
 from .loading import load_litellm
@@ -79,6 +80,38 @@ class CompletionModel:
 
         return await _facts_only(call)
 
+    async def stream(self, request: ChatRequest) -> AsyncGenerator[ChatDelta]:
+        """Answer one request in pieces; what can't stream gives one.
+
+        Raises:
+            CallFailed: whatever went wrong, as facts.
+        """
+
+        async def call() -> object:
+            completion = self._completion or (await load_litellm()).acompletion
+            response: object = await completion(**self._arguments(request), stream=True)
+            return to_reply(response) if not isinstance(response, AsyncIterable) else cast("object", response)
+
+        response = await _facts_only(call)
+        if isinstance(response, ChatReply):
+            yield ChatDelta(reply=response)
+            return
+        assembly = Assembly()
+        async with closed(cast("AsyncIterable[Any]", response)) as chunks:
+            pieces = aiter(chunks)
+
+            async def step() -> str | None:
+                chunk = await anext(pieces, None)
+                return None if chunk is None else assembly.add(chunk)
+
+            while (text := await _facts_only(step)) is not None:
+                yield ChatDelta(text)
+            finished = _is_finished(response)
+            if not finished and not assembly.is_empty:
+                raise CallFailed(_ENDED)
+            reply = assembly.reply(finished=finished)
+        yield ChatDelta(reply=reply)
+
     async def embed(self, request: EmbedRequest) -> EmbedReply:
         """One vector a text.
 
@@ -107,7 +140,7 @@ class CompletionModel:
             arguments |= {"return_documents": False, "timeout": request.timeout, **self._extra}
             arguments.pop("enable_json_schema_validation", None)
             response = await reranking(**arguments)
-            return to_ranking(response, _usage(response))
+            return to_ranking(response, to_usage(response))
 
         return await _facts_only(call)
 
@@ -126,6 +159,21 @@ class CompletionModel:
         # copies: litellm writes into metadata
         extra = {name: copy(value) for name, value in request.extra.items()}
         return {**self._options, **given, **extra}
+
+
+_ENDED = Failure("StreamEnded", known="APIConnectionError", text="the stream ended before the reply did")
+
+
+def _is_finished(stream: object) -> bool:
+    """Whether the provider said why its reply ended.
+
+    litellm makes up a reason for a stream that ended without one: older versions for all that were cut, too.
+
+    Source: ``litellm_core_utils/streaming_handler.py``, ``finish_reason_handler``.
+    """
+    names = ("received_finish_reason", "intermittent_finish_reason")
+    reasons: list[object] = [getattr(stream, name) for name in names if hasattr(stream, name)]
+    return not reasons or any(reasons)
 
 
 async def _facts_only(call: Callable[[], Awaitable[T]]) -> T:
@@ -198,7 +246,7 @@ def to_reply(response: Any) -> ChatReply:
     """A response of litellm as a reply; one without choices has an empty ``finish_reason``."""
     if isinstance(response, ChatReply):
         return response
-    usage = _usage(response)
+    usage = to_usage(response)
     if not response.choices:
         return ChatReply(finish_reason="", usage=usage)
     choice = response.choices[0]
@@ -227,19 +275,7 @@ def _tool_calls(message: Any) -> tuple[ToolCall, ...]:
     return tuple(calls)
 
 
-def _usage(response: Any) -> Usage:
-    told = getattr(response, "usage", None)
-    hidden: Mapping[str, Any] = getattr(response, "_hidden_params", None) or {}
-    cost = hidden.get("response_cost")
-    return Usage(
-        calls=1,
-        prompt_tokens=int(getattr(told, "prompt_tokens", 0) or 0),
-        completion_tokens=int(getattr(told, "completion_tokens", 0) or 0),
-        cost=float(cost) if isinstance(cost, (int, float)) else None,
-    )
-
-
 def _to_vectors(response: Any) -> EmbedReply:
     """A response of litellm as rows in the order of the texts: its items are dicts that carry their place."""
     items = sorted(response.data, key=lambda item: int(item["index"]))
-    return EmbedReply([list(item["embedding"]) for item in items], _usage(response))
+    return EmbedReply([list(item["embedding"]) for item in items], to_usage(response))

@@ -30,12 +30,18 @@ PARAMETERS = (
     "parallel_tool_calls",
     "reasoning_effort",
     "top_p",
+    "stream_options",
+    "stream",
 )
 """Parameters that a model may refuse, and that it answers without."""
 
 PASSING = (ModelRateLimitError, ModelUnavailableError, ModelTimeoutError)
 """Errors that may pass: the same request is sent again."""
 
+# "stream" is a word that errors use for other things too
+_NAMES = {name: re.compile(rf"\b{name}\b") for name in PARAMETERS} | {
+    "stream": re.compile(r"['\"`]stream['\"`]|\bstream(?:ing)?\b.{0,40}(?:not|un)[ -]?supported", re.IGNORECASE)
+}
 _FORMAT = re.compile(
     r"response[_ .-]?format|response_?(?:json_?)?schema|responsejsonschema|response_?mime|json[_ -]?schema"
     r"|json[_ -]?object|json[_ -]?mode|structured[_ -]?output|output_?(?:format|config)|guided_|grammar"
@@ -143,7 +149,7 @@ def _lists_all(text: str, sent: Collection[str]) -> bool:
 
 
 def _named(failure: Failure, sent: Collection[str]) -> tuple[str, ...]:
-    return tuple(name for name in PARAMETERS if name in sent and re.search(rf"\b{name}\b", failure.text))
+    return tuple(name for name in PARAMETERS if name in sent and _NAMES[name].search(failure.text))
 
 
 def _refused(

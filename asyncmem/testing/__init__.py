@@ -7,8 +7,10 @@ from .hashing import HashEmbedder
 from .refusals import FORMAT_REFUSALS, TOOL_REFUSALS, Answer
 from .scripted import ScriptedModel, Step, tool_reply
 from .simulator import Behaviour, ProviderSimulator, Received
+from .streams import BREAKS
 
 __all__ = [
+    "BREAKS",
     "FAILURES",
     "FORMAT_REFUSALS",
     "TOOL_REFUSALS",

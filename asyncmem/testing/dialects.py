@@ -228,7 +228,7 @@ Dialect = OpenAI | Anthropic | Gemini | Ollama | Bedrock
 
 _PATHS: tuple[tuple[str, Dialect], ...] = (
     (r"/v1/messages$", Anthropic()),
-    (r":generateContent$", Gemini()),
+    (r":(?:g|streamG)enerateContent$", Gemini()),
     (r"/api/chat$", Ollama()),
     (r"/converse$", Bedrock()),
     (r"/completions$", OpenAI()),

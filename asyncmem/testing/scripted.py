@@ -1,13 +1,15 @@
 """A model that plays a script: strict, so that a test notices every call too many and too few."""
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from types import TracebackType
 from typing import Any, Self
 
 from pydantic import BaseModel
 
-from asyncmem.llm.chat import ChatReply, ChatRequest, ScriptError, ToolCall
+from asyncmem.llm.chat import ChatDelta, ChatReply, ChatRequest, ScriptError, ToolCall
+
+from .streams import pieces
 
 Said = str | BaseModel | Mapping[str, Any] | ChatReply | BaseException
 """What a step may answer."""
@@ -19,7 +21,8 @@ class ScriptedModel:
     """A ``ChatModel`` whose answers are written down beforehand.
 
     Each call takes the next step: a ``str`` is the reply's text; a pydantic value or a ``dict`` is sent as JSON; a
-    ``ChatReply`` is sent as it is; an exception is raised; a function gets the request and returns one of these.
+    ``ChatReply`` is sent as it is; an exception is raised; a function gets the request and returns one of these. A
+    reply that is streamed comes word by word.
 
     Use it as an async context manager, or call ``assert_done()``, so that steps that are left fail the test.
 
@@ -64,6 +67,17 @@ class ScriptedModel:
             raise ScriptError(f"unexpected call {len(self.requests)} of the model {self._name!r}: no step is left")
         step = self._steps.pop(0)
         return _reply(step(request) if callable(step) else step)
+
+    async def stream(self, request: ChatRequest) -> AsyncGenerator[ChatDelta]:
+        """Play the next step word by word.
+
+        Raises:
+            ScriptError: none is left.
+        """
+        reply = await self.complete(request)
+        for piece in pieces(reply.content):
+            yield ChatDelta(piece)
+        yield ChatDelta(reply=reply)
 
     def assert_done(self) -> None:
         """Check that the script was played to its end.

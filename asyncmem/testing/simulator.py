@@ -15,6 +15,7 @@ from asyncmem.llm.chat import ChatReply
 from .dialects import Dialect, Wanted, dialect_of, embeddings, model_of, reranked
 from .failures import FAILURES
 from .refusals import FORMAT_REFUSALS, TOOL_REFUSALS, Answer, fill
+from .streams import BREAKS, Stream, broken, is_streamed, stream
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +30,7 @@ class Behaviour:
         tools: whether tools are taken.
         tool_choices: the kinds of ``tool_choice`` that are taken; ``None`` takes all.
         fails: what happens to the first requests, one name in ``FAILURES`` each, or ``"drop"``, ``"half"``,
-            ``"slow"``; later requests are answered.
+            ``"slow"``; or how a reply in parts breaks, a name in ``BREAKS``. Later requests are answered.
         retry_after: the ``Retry-After`` header of a 429 or 503; empty leaves it out.
         delay: seconds before each answer.
         dimensions: length of embeddings.
@@ -77,16 +78,20 @@ _MAX_HEADER = 2**24
 class ProviderSimulator:
     """A provider that speaks OpenAI's, Anthropic's, Gemini's, Ollama's and Bedrock's wire formats.
 
+    A reply that is asked for in parts is sent word by word (not in Bedrock's format).
+
     Use it as a context manager, with ``async with`` where an event loop runs, and set ``behaviour``.
     Give ``url`` as ``api_base`` for OpenAI-shaped providers, ``root`` for the others.
 
     Attributes:
         behaviour: how requests are treated from now on. Setting it begins its ``fails`` anew.
         received: every request so far, in order.
+        left: replies in parts whose client went away before their end.
     """
 
     def __init__(self, behaviour: Behaviour | None = None) -> None:
         self.received: list[Received] = []
+        self.left = 0
         self._behaviour = behaviour or Behaviour()
         self._failed = 0
         self._port = 0
@@ -177,20 +182,43 @@ class ProviderSimulator:
             answer = await self._answer(path, headers, body)
             if answer is None:
                 return
+            if isinstance(answer, Stream):
+                if not await self._send_parts(answer, reader, writer):
+                    return
+                continue
             writer.write(_encode(answer))
             await writer.drain()
             if answer is _HALF:
                 return
 
-    async def _answer(self, path: str, headers: Mapping[str, str], body: dict[str, Any]) -> Answer | None:
+    async def _send_parts(self, answer: Stream, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+        """Whether the connection goes on."""
+        head = f"HTTP/1.1 200 OK\r\ncontent-type: {answer.kind}\r\ntransfer-encoding: chunked\r\n\r\n"
+        writer.write(head.encode())
+        for part in answer.parts:
+            writer.write(f"{len(part):x}\r\n".encode() + part + b"\r\n")
+            await writer.drain()
+        if answer.stalls:
+            await reader.read()
+            self.left += 1
+        if answer.cut or answer.stalls:
+            return False
+        writer.write(b"0\r\n\r\n")
+        await writer.drain()
+        return True
+
+    async def _answer(self, path: str, headers: Mapping[str, str], body: dict[str, Any]) -> Answer | Stream | None:
         behaviour, dialect = self._behaviour, dialect_of(path)
         wanted = dialect.wanted(body) if dialect else Wanted()
         self.received.append(Received(path, headers, body, wanted))
         if behaviour.delay:
             await asyncio.sleep(behaviour.delay)
+        kind = ""
         if self._failed < len(behaviour.fails):
             self._failed += 1
-            return await _fail(behaviour, behaviour.fails[self._failed - 1], headers, body)
+            kind = behaviour.fails[self._failed - 1]
+            if kind not in BREAKS:
+                return await _fail(behaviour, kind, headers, body)
         if path.endswith("/embeddings"):
             return Answer(200, embeddings(body, behaviour.dimensions))
         if path.endswith("/rerank"):
@@ -199,8 +227,13 @@ class ProviderSimulator:
             return Answer(200, {"object": "list", "data": [{"id": "simulated", "object": "model"}]})
         if dialect is None:
             return Answer(404, {"error": {"message": f"Unknown request URL: {path}", "code": "unknown_url"}})
-        refusal = _refuse(behaviour, dialect, wanted)
-        return refusal or Answer(200, dialect.render(behaviour.reply(), wanted, model_of(path, body)))
+        if refusal := _refuse(behaviour, dialect, wanted):
+            return refusal
+        model = model_of(path, body)
+        parts = stream(dialect, behaviour.reply(), wanted, model, body) if is_streamed(path, body) else None
+        if parts is None:
+            return Answer(200, dialect.render(behaviour.reply(), wanted, model)) if not kind else _HALF
+        return broken(parts, kind, json.dumps(body, ensure_ascii=False)) if kind else parts
 
 
 _HALF = Answer(200, "")

@@ -298,7 +298,7 @@ def test_one_model_in_several_loops() -> None:
     llm = LLM(Slow(0.0))
     for _ in range(3):
         asyncio.run(_ask(llm))
-    assert len(llm._gates) == 1
+    assert len(llm._sender.gates) == 1
 
 
 async def _ask(llm: LLM) -> None:

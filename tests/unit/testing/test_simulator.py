@@ -9,7 +9,7 @@ import anyio.to_thread
 import pytest
 
 from asyncmem.llm import ChatReply, ToolCall
-from asyncmem.testing import FAILURES, FORMAT_REFUSALS, TOOL_REFUSALS, Behaviour, ProviderSimulator
+from asyncmem.testing import BREAKS, FAILURES, FORMAT_REFUSALS, TOOL_REFUSALS, Behaviour, ProviderSimulator
 
 SCHEMA = {"type": "json_schema", "json_schema": {"name": "x", "strict": True, "schema": {}}}
 TOOL = {"type": "function", "function": {"name": "add"}}
@@ -192,6 +192,62 @@ def test_slow_answer_ends_with_the_simulator() -> None:
     with pytest.raises((http.client.HTTPException, ConnectionError)):
         connection.getresponse()
     connection.close()
+
+
+STREAMS = [
+    (CHAT, {"stream": True, "stream_options": {"include_usage": True}}),
+    (CHAT, {"stream": True}),
+    (CLAUDE, {"stream": True}),
+    ("/v1beta/models/g:streamGenerateContent", {}),
+    (OLLAMA, {"stream": True}),
+]
+
+
+@pytest.mark.parametrize(("path", "body"), STREAMS)
+def test_replies_in_parts(provider: ProviderSimulator, path: str, body: dict[str, Any]) -> None:
+    """A reply that is wanted in parts comes word by word, its calls too, and ends as the dialect's do."""
+    provider.behaviour = Behaviour(says=ChatReply("one two", reasoning="hm", tool_calls=CALLED.tool_calls))
+    status, text, headers = post(provider, path, body)
+    assert (status, "one two" in text) == (200, False)
+    assert all(part in text for part in ("one", " two", '"name": "add"'))
+    assert headers["content-type"] == ("application/x-ndjson" if path == OLLAMA else "text/event-stream")
+    ends = {CHAT: "[DONE]", CLAUDE: "message_stop", OLLAMA: '"done": true'}
+    assert ends.get(path, "finishReason") in text[-300:]
+    assert ("completion_tokens" in text) == (path == CHAT and "stream_options" in body)
+
+
+def test_bedrock_sends_no_parts(provider: ProviderSimulator) -> None:
+    """A dialect that the simulator can't stream is answered whole."""
+    assert post(provider, BEDROCK, {"stream": True})[1]["stopReason"] == "end_turn"
+
+
+@pytest.mark.parametrize("kind", BREAKS)
+def test_parts_that_break(kind: str) -> None:
+    """Each way in which a stream breaks is what a client sees of it; a whole reply breaks off instead."""
+    behaviour = Behaviour(says="one two three four", fails=(kind, kind))
+    with ProviderSimulator(behaviour) as provider:
+        connection = http.client.HTTPConnection(provider.root.removeprefix("http://"), timeout=5)
+        connection.request("POST", CHAT, '{"stream": true}')
+        answer = connection.getresponse()
+        text = b"" if kind == "stalled" else _all_of(answer)
+        while kind == "stalled" and b"one" not in text:
+            text += answer.read1(10_000)
+        connection.close()
+        assert (b"one" in text) == (kind != "empty")
+        assert (b"four" in text) == (kind == "garbled")
+        assert (b"server_error" in text) == (kind == "failed")
+        while kind == "stalled" and not provider.left:
+            pass
+        with pytest.raises((http.client.HTTPException, ConnectionError)):
+            post(provider, CHAT, {})
+
+
+def _all_of(answer: http.client.HTTPResponse) -> bytes:
+    """What came of the body."""
+    try:
+        return answer.read()
+    except http.client.IncompleteRead as broken:
+        return bytes(broken.partial)
 
 
 def test_embeddings_models_and_unknown_paths(provider: ProviderSimulator) -> None:

@@ -1,0 +1,108 @@
+"""Sending one model's requests: by the gate, within the deadline, with every failure turned into facts."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Generator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar, cast
+
+from .chat import ChatModel, ChatReply, ChatRequest, ScriptError
+from .closing import is_cancelled
+from .embeddings import EmbedReply, EmbedRequest
+from .failures import Failure
+from .flows import Context, Send
+from .gates import Gates
+from .observing import CallReport, UsageObserver, tell
+from .provider import CallFailed, CompletionModel
+from .reranking import RankReply, RankRequest
+from .schemas import texts
+
+Q = TypeVar("Q", ChatRequest, EmbedRequest, RankRequest)
+A = TypeVar("A", ChatReply, EmbedReply, RankReply)
+R = TypeVar("R")
+GRACE = 0.25
+"""Seconds that a model has beyond a request's timeout, which it may keep itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sender:
+    """What sends the requests of one model.
+
+    Attributes:
+        model: answers them.
+        gates: how many at once.
+        observers: told about every one.
+    """
+
+    model: ChatModel
+    gates: Gates
+    observers: Sequence[UsageObserver]
+
+    async def drive(
+        self,
+        context: Context,
+        flow: Generator[Send[Q], Any, R],
+        call: Callable[[Q], Awaitable[A]],
+        kind: str = "chat",
+    ) -> R:
+        """Send what the flow asks for until it returns."""
+        try:
+            step = next(flow)
+            while True:
+                if step.after:
+                    await asyncio.sleep(step.after)
+                step = flow.send(await self._observed(context, call, step.request, kind))
+        except StopIteration as stop:
+            return stop.value  # type: ignore[no-any-return]
+
+    def tell(self, kind: str, outcome: ChatReply | EmbedReply | RankReply | Failure, began: float) -> None:
+        """Tell the observers what came of a request that was sent at that time of the loop's clock."""
+        error = outcome.name if isinstance(outcome, Failure) else ""
+        seconds = asyncio.get_running_loop().time() - began
+        tell(self.observers, CallReport(self.model.name, kind, outcome.usage, seconds, error))
+
+    async def load(self) -> None:
+        """Import what answers: that takes seconds, which are not a request's."""
+        if isinstance(self.model, CompletionModel):
+            await self.model.load()
+
+    async def _observed(
+        self, context: Context, call: Callable[[Q], Awaitable[A]], request: Q, kind: str
+    ) -> A | Failure:
+        began = asyncio.get_running_loop().time()
+        outcome = await self._send(context, call, request)
+        self.tell(kind, outcome, began)
+        return outcome
+
+    async def _send(self, context: Context, call: Callable[[Q], Awaitable[A]], request: Q) -> A | Failure:
+        """The reply, or the facts of the failure: no foreign exception goes further than this."""
+        sent = False
+        try:
+            # the operation's deadline bounds also the wait in line; then the one request's; a model may keep it itself
+            grown = None if request.timeout is None else request.timeout + GRACE
+            async with asyncio.timeout(context.left()), self.gates.here():
+                await self.load()
+                async with asyncio.timeout(grown):
+                    sent = True
+                    answer = cast("object", await call(request))
+            if isinstance(answer, ChatReply | EmbedReply | RankReply):
+                return cast("A", answer)
+            failure = Failure.of(TypeError(f"the model must give a ChatReply, not a {type(answer).__name__}"))
+        except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001  a model of the user's own may raise anything
+            failure = to_failure(error, sent=sent)
+        return failure.heard(texts(request.messages) if isinstance(request, ChatRequest) else request.texts)
+
+
+def to_failure(error: BaseException, *, sent: bool) -> Failure:
+    """The facts of what a request raised.
+
+    Raises:
+        ScriptError: a test double says that it was not to be called.
+        CancelledError: somebody cancelled the running task.
+    """
+    if isinstance(error, ScriptError) or (isinstance(error, asyncio.CancelledError) and is_cancelled()):
+        raise error
+    if isinstance(error, CallFailed):
+        return error.failure
+    if isinstance(error, asyncio.CancelledError):
+        return Failure.of(RuntimeError("the model's call was cancelled from within"))  # by nobody of ours
+    return Failure.of(error) if sent else replace(Failure.of(error), sent=False)
