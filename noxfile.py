@@ -157,6 +157,7 @@ def bench(session: nox.Session) -> None:
     session.run("uv", "pip", "install", "--quiet", "--python", agno, "agno==3.1.10", "pymongo", "openai")
     session.run("python", "benchmarks/store.py", "--agno", f"{agno}/bin/python", *session.posargs)
     session.run("python", "benchmarks/background.py", "--write")
+    session.run("python", "benchmarks/agent.py", "--write")
     # instructor wants an older openai SDK than the lock has
     llm = str(Path(session.create_tmp()) / "llm")
     session.run("uv", "venv", "--quiet", "--clear", llm)

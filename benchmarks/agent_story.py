@@ -1,0 +1,80 @@
+"""The story of two sessions with a real model: what was remembered of the first, and whether the second was told.
+
+    python benchmarks/local_model.py run -- python benchmarks/agent_story.py
+    ASYNCMEM_MODEL=openai/gpt-4o-mini python benchmarks/agent_story.py
+
+One user says how she likes to be answered and what she works on. In another session she asks something else: both
+must stand in its prompt. It is told with capture behind the answer, and with the tool that the agent calls itself.
+The exit code is 0 if both ways remembered both.
+"""
+
+import argparse
+import asyncio
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from asyncmem import Agent, MemoryManager  # noqa: E402
+from asyncmem.interfaces.choice import choose_model, llm_settings  # noqa: E402
+from tests.servers import running_mongod, with_database  # noqa: E402
+
+TELLS = "I prefer code examples over explanations. I'm working on a machine learning project."
+ASKS = "Explain async/await in Python"
+WORDS = {"code examples": ("code", "example"), "machine learning": ("machine learning",)}
+"""What has to be remembered, and the words that show it."""
+WAYS: dict[str, dict[str, Any]] = {
+    "captured behind the answer": {"update_memory_on_run": True},
+    "handed over by the agent's tool": {"enable_agentic_memory": True},
+}
+INSTRUCTIONS = (
+    "You help programmers. Answer briefly. When the user says something about himself or herself, and you have a tool"
+    " to remember it, call that tool before you answer."
+)
+
+
+async def tell(manager: MemoryManager, way: str, options: dict[str, Any]) -> bool:
+    """Tell the story one way; whether the second session's prompt held all."""
+    user_id = way.split()[0]
+    agent = Agent(choose_model(None), llm=llm_settings(), memory_manager=manager, instructions=INSTRUCTIONS, **options)
+    began = time.perf_counter()
+    first = await agent.run(TELLS, user_id=user_id, session_id="first")
+    print(f"\n{way}\n  user: {TELLS}\n  agent: {' '.join(first.content.split())[:200]}")
+    for result in first.tool_results:
+        print(f"  called {result.name}: {result.answer[:300]}")
+    for ticket in first.captures:
+        print(f"  captured: {await ticket.wait()}")
+    for memory in await manager.get_user_memories(user_id=user_id):
+        print(f"  remembered: {memory.memory}")
+    second = await agent.run(ASKS, user_id=user_id, session_id="second")
+    print(f"  user, in another session: {ASKS}\n  agent: {' '.join(second.content.split())[:300]}")
+    context = second.context.casefold()
+    held = {what: all(word in context for word in words) for what, words in WORDS.items()}
+    for ticket in second.captures:
+        await ticket.wait()
+    told = ", ".join(f"{what}: {'yes' if yes else 'NO'}" for what, yes in held.items())
+    print(f"  the prompt held {told}; {time.perf_counter() - began:.0f} s")
+    return all(held.values())
+
+
+async def run() -> bool:
+    """Tell it each way."""
+    with running_mongod(replica_set=True) as server:
+        uri = with_database(server.uri, "story")
+        async with MemoryManager(uri, model=choose_model(None), llm=llm_settings()) as manager:
+            return all([await tell(manager, way, options) for way, options in WAYS.items()])
+
+
+def main() -> None:
+    """Tell the story."""
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
+    print(f"model: {os.environ.get('ASYNCMEM_MODEL', choose_model(None))}")
+    sys.exit(0 if asyncio.run(run()) else 1)
+
+
+if __name__ == "__main__":
+    main()
