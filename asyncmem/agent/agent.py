@@ -2,25 +2,27 @@
 
 import asyncio
 import os
-from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any, Never
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from typing import Any, Never, TextIO
 from weakref import WeakValueDictionary
 
 from ..cleaning import clean_id, encodable, utc_now
 from ..errors import ConfigurationError, InvalidMessageError, StoreError
 from ..llm import LLM, ChatModel, Tool, ToolRun
-from ..llm.chat import WireMessage
+from ..llm.events import RunFinished
 from ..llm.provider import Completion, Router
 from ..manager import DEFAULT_MODEL, MemoryManager
 from ..session_values import MAX_SAID
 from ..settings import LLMSettings
 from ..types import Message
+from .answering import Answering
 from .functions import AsyncFunction
 from .options import OnContextFailure, Options, check_llm, check_names, to_source, to_tools
+from .printing import at_once, show
 from .remembering import Place
-from .results import RunResult
-from .running import Run, with_results
+from .results import AgentEvent, AnswerFinished, RunResult
+from .running import Run
 from .sources import Source
 
 
@@ -92,6 +94,7 @@ class Agent:
         )
         if self._source is not None:
             check_names([*self._options.tools, *self._source.tools("anybody")])
+        self._answering = Answering(self._llm, max_rounds, max_calls)
         self._writing: WeakValueDictionary[tuple[str | None, str], asyncio.Lock] = WeakValueDictionary()
 
     def __repr__(self) -> str:
@@ -117,7 +120,59 @@ class Agent:
         """
         run = await self._begin(message, user_id, session_id)
         prompt, tools = await run.prepare(), run.tools()
-        return await self._finish(run, await self._answered(prompt, tools))
+        return await self._finish(run, await self._answering.whole(prompt, tools))
+
+    async def stream(
+        self, message: str, *, user_id: str | None = None, session_id: str | None = None
+    ) -> AsyncGenerator[AgentEvent, None]:
+        """The same as it happens: words as they come, calls of tools, and last ``AnswerFinished`` with the result.
+
+        The exchange is stored and its capture scheduled before that last event. Leaving the generator early
+        (``async with contextlib.aclosing(agent.stream(...)) as events`` does so at once) leaves nothing behind.
+
+        Args:
+            message: what the user says.
+            user_id: as for ``run``.
+            session_id: as for ``run``.
+
+        Raises:
+            AsyncMemError: as ``run``, when it is iterated.
+        """
+        run = await self._begin(message, user_id, session_id)
+        prompt, tools = await run.prepare(), run.tools()
+        done = ToolRun(None, [], prompt)
+        async with aclosing(self._answering.pieces(prompt, tools)) as events:
+            async for event in events:
+                if isinstance(event, RunFinished):
+                    done = event.run
+                else:
+                    yield event
+        yield AnswerFinished(await self._finish(run, done))
+
+    async def print_response(
+        self,
+        message: str,
+        *,
+        user_id: str | None = None,
+        session_id: str | None = None,
+        stream: bool = True,
+        file: TextIO | None = None,
+    ) -> RunResult:
+        """Print the answer, and what went wrong around it; the result.
+
+        Args:
+            message: what the user says.
+            user_id: as for ``run``.
+            session_id: as for ``run``.
+            stream: print words as they come; else all at once.
+            file: where to, as plain text; by default the terminal, as Markdown where rich is installed (extra ``cli``).
+
+        Raises:
+            AsyncMemError: as ``run``.
+        """
+        if stream:
+            return await show(self.stream(message, user_id=user_id, session_id=session_id), file)
+        return await show(at_once(await self.run(message, user_id=user_id, session_id=session_id)), file)
 
     async def get_messages(self, session_id: str, *, user_id: str | None = None) -> list[Message]:
         """What was said in a session, oldest first; nothing for one that never was, or is another user's."""
@@ -168,25 +223,6 @@ class Agent:
         if self._source is None:
             raise ConfigurationError("a session needs a place to be stored: pass memory_manager= to the Agent")
         return self._source
-
-    async def _answered(self, prompt: list[WireMessage], tools: Sequence[Tool[Any]]) -> ToolRun:
-        """What the model makes of the prompt."""
-        if not tools:
-            reply = await self._llm.complete(prompt)
-            return ToolRun(reply.content, [], [*prompt, reply.turn()], reply.usage)
-        options = self._options
-        run = await self._llm.run_tools(prompt, tools, max_rounds=options.max_rounds, max_calls=options.max_calls)
-        if run.tier is None or not run.results:
-            return run
-        asked = with_results(run)
-        reply = await self._llm.complete(asked)
-        return replace(
-            run,
-            answer=reply.content,
-            messages=[*asked, reply.turn()],
-            usage=run.usage + reply.usage,
-            rounds=run.rounds + 1,
-        )
 
     async def _finish(self, run: Run, done: ToolRun) -> RunResult:
         if run.place is None or run.place.session_id is None:

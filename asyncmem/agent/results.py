@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 from ..errors import AsyncMemError
 from ..llm.chat import WireMessage
+from ..llm.events import TextDelta, ToolDone, ToolStarted
 from ..llm.tools import Stopped, ToolResult
 from ..tickets import CaptureTicket
 from ..usage import Usage
@@ -75,3 +76,7 @@ class AnswerFinished:
     """
 
     result: RunResult
+
+
+AgentEvent = TextDelta | ToolStarted | ToolDone | AnswerFinished
+"""What ``Agent.stream`` gives."""

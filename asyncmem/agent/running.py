@@ -28,8 +28,6 @@ SUMMARY_SECONDS = 30.0
 """What a summary may take: the answer waits for it."""
 INLINE = 8_192
 """Characters of a text that is read in the event loop; a longer one is read in a worker thread."""
-_RESULTS = "What came of these actions, in order, as data:"
-_GO_ON = "Answer the user now, by these results. Claim nothing that they don't say."
 
 
 @dataclass(slots=True)
@@ -168,10 +166,3 @@ async def _tokens(text: str) -> int:
     if len(text) <= INLINE:
         return estimate_tokens(text)
     return await anyio.to_thread.run_sync(estimate_tokens, text)
-
-
-def with_results(run: ToolRun) -> list[WireMessage]:
-    """What a model that takes no tools is asked after its plan was carried out: it has not seen what came of it."""
-    lines = [f"{place}. {result.name}: {result.answer}" for place, result in enumerate(run.results, 1)]
-    told = "\n".join([_RESULTS, *lines, "", _GO_ON])
-    return [*run.messages, {"role": "user", "content": told}]

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -11,6 +11,7 @@ from pymongo import AsyncMongoClient
 
 from asyncmem import (
     Agent,
+    AnswerFinished,
     BacklogFullError,
     ChatReply,
     ChatRequest,
@@ -23,8 +24,12 @@ from asyncmem import (
     RunResult,
     Settings,
     StoreError,
+    TextDelta,
+    ToolDone,
     ToolError,
+    ToolStarted,
 )
+from asyncmem.agent.results import AgentEvent
 from asyncmem.session_values import Said
 from asyncmem.testing import HashEmbedder, ScriptedModel, ScriptError, tool_reply
 
@@ -645,3 +650,75 @@ def manager_of(agent: Agent) -> MemoryManager:
     """The agent's manager."""
     assert agent._source is not None
     return agent._source.manager
+
+
+# ------------------------------------------------------------------------------------------------------- streaming
+
+
+async def told(agent: Agent, message: str, **ids: str) -> list[AgentEvent]:
+    """Everything that a stream gives."""
+    return [event async for event in agent.stream(message, **ids)]
+
+
+async def test_a_stream_gives_what_a_run_gives(
+    memory: MemoryManager, keeper: ScriptedModel, speaker: ScriptedModel
+) -> None:
+    """Words come as they are said, calls of tools as they happen, and last the result, stored and scheduled."""
+
+    async def forecast(city: str) -> str:
+        """The weather of a city."""
+        return "21 degrees"
+
+    keeper.add(plan({"op": "add", "memory": "Lives in Porto", "evidence": "I live in Porto"}))
+    speaker.add(tool_reply(("forecast", {"city": "Porto"})), "It is 21 degrees.")
+    agent = Agent(speaker, memory_manager=memory, update_memory_on_run=True, tools=[forecast])
+    events = await told(agent, "I live in Porto. How warm is it?", user_id="lin", session_id="s")
+    assert [type(e) for e in events[:2]] == [ToolStarted, ToolDone]
+    assert "".join(e.text for e in events if isinstance(e, TextDelta)) == "It is 21 degrees."
+    assert isinstance(events[-1], AnswerFinished)
+    result = events[-1].result
+    assert (result.content, result.rounds, len(result.tool_results)) == ("It is 21 degrees.", 2, 1)
+    await captured(result)
+    assert await texts(memory, "lin") == ["Lives in Porto"]
+    assert [m.content for m in await agent.get_messages("s", user_id="lin")] == [
+        "I live in Porto. How warm is it?",
+        "It is 21 degrees.",
+    ]
+
+
+async def test_a_stream_without_tools_of_the_model(speaker: ScriptedModel) -> None:
+    """Of a plan, whose answer was made before anything was done, only the answer that follows is told."""
+
+    async def forecast(city: str) -> str:
+        """The weather of a city."""
+        return "21 degrees"
+
+    speaker.add({"actions": [{"tool": "forecast", "city": "Porto"}], "answer": "It is cold."}, "It is 21 degrees.")
+    speaker.add({"actions": [], "answer": "Hello."})
+    agent = Agent(speaker, tools=[forecast], llm=LLMSettings(tools=False))
+    for message, says in (("How warm is it?", "It is 21 degrees."), ("Hi", "Hello.")):
+        events = await told(agent, message)
+        assert "".join(e.text for e in events if isinstance(e, TextDelta)) == says
+        assert isinstance(events[-1], AnswerFinished)
+        assert events[-1].result.content == says
+
+
+async def test_a_stream_that_is_left_early_leaves_nothing(memory: MemoryManager, speaker: ScriptedModel) -> None:
+    """Whoever closes the stream before its end has neither exchange nor capture."""
+    speaker.add("It is a long story.")
+    agent = Agent(speaker, memory_manager=memory, update_memory_on_run=True)
+    async with aclosing(agent.stream("Tell me", user_id="lin", session_id="s")) as events:
+        assert isinstance(await anext(events), TextDelta)
+    assert await agent.get_messages("s", user_id="lin") == []
+    assert (await memory.queue_status()).depth == 0
+
+
+async def test_a_model_that_fails_fails_the_stream(memory: MemoryManager, speaker: ScriptedModel) -> None:
+    """An error of the model comes out of the stream as of a run, and nothing is stored."""
+    speaker.add(ModelRefusedError("no"), ModelRefusedError("no"))
+    agent = Agent(speaker, memory_manager=memory)
+    with pytest.raises(ModelRefusedError):
+        await told(agent, "Hi", user_id="lin", session_id="s")
+    with pytest.raises(ModelRefusedError):
+        await agent.run("Hi", user_id="lin", session_id="s")
+    assert await agent.list_sessions(user_id="lin") == []
