@@ -44,6 +44,11 @@ if TYPE_CHECKING:
         OptimizationError,
         OptimizationNotFoundError,
         PartialWriteError,
+        ProposalDecidedError,
+        ProposalError,
+        ProposalExpiredError,
+        ProposalNotFoundError,
+        ProposalOutdatedError,
         RevisionConflictError,
         StoreAuthenticationError,
         StoreError,
@@ -59,7 +64,18 @@ if TYPE_CHECKING:
     )
     from .filters import Range
     from .interfaces.fastembed import FastEmbedEmbedder
-    from .learning import UserProfileConfig, UserProfileStore
+    from .learning import (
+        LearningMachine,
+        LearningResult,
+        LearningTickets,
+        LearningTools,
+        ProposalDecision,
+        UserMemoryConfig,
+        UserMemoryStore,
+        UserProfileConfig,
+        UserProfileStore,
+        describe_proposals,
+    )
     from .llm import (
         LLM,
         ChatDelta,
@@ -79,6 +95,7 @@ if TYPE_CHECKING:
         ToolStarted,
     )
     from .manager import MemoryManager
+    from .modes import LearningMode
     from .optimize import (
         CurationResult,
         Curator,
@@ -95,11 +112,12 @@ if TYPE_CHECKING:
         TopicsStrategy,
     )
     from .profile_values import ProfileChange, ProfileField, ProfileResult, UserProfile
+    from .proposal_values import Proposal
     from .runs import OptimizationRun, OptimizationUndo
     from .search import Retriever, SearchRequest, Sources
     from .settings import LLMSettings, Settings
     from .task_tools import task_tool
-    from .tickets import CaptureTicket
+    from .tickets import CaptureTicket, ProfileTicket
     from .toolbox import MemoryTools, memory_tools
     from .types import (
         CaptureResult,
@@ -119,7 +137,18 @@ _HOMES = {
     "agent": ("Agent", "AnswerFinished", "RunResult", "ToolFailure"),
     "filters": ("Range",),
     "interfaces.fastembed": ("FastEmbedEmbedder",),
-    "learning": ("UserProfileConfig", "UserProfileStore"),
+    "learning": (
+        "LearningMachine",
+        "LearningResult",
+        "LearningTickets",
+        "LearningTools",
+        "ProposalDecision",
+        "UserMemoryConfig",
+        "UserMemoryStore",
+        "UserProfileConfig",
+        "UserProfileStore",
+        "describe_proposals",
+    ),
     "llm": (
         "LLM",
         "ChatDelta",
@@ -139,6 +168,7 @@ _HOMES = {
         "ToolStarted",
     ),
     "manager": ("MemoryManager",),
+    "modes": ("LearningMode",),
     "optimize": (
         "CurationResult",
         "Curator",
@@ -155,11 +185,12 @@ _HOMES = {
         "TopicsStrategy",
     ),
     "profile_values": ("ProfileChange", "ProfileField", "ProfileResult", "UserProfile"),
+    "proposal_values": ("Proposal",),
     "runs": ("OptimizationRun", "OptimizationUndo"),
     "search": ("Retriever", "SearchRequest", "Sources"),
     "settings": ("LLMSettings", "Settings"),
     "task_tools": ("task_tool",),
-    "tickets": ("CaptureTicket",),
+    "tickets": ("CaptureTicket", "ProfileTicket"),
     "toolbox": ("MemoryTools", "memory_tools"),
     "types": (
         "CaptureResult",
@@ -212,6 +243,11 @@ __all__ = [
     "InvalidProfileError",
     "InvalidQueryError",
     "LLMSettings",
+    "LearningMachine",
+    "LearningMode",
+    "LearningResult",
+    "LearningTickets",
+    "LearningTools",
     "Lost",
     "ManagerClosedError",
     "MemoryConflictError",
@@ -247,6 +283,14 @@ __all__ = [
     "ProfileChange",
     "ProfileField",
     "ProfileResult",
+    "ProfileTicket",
+    "Proposal",
+    "ProposalDecidedError",
+    "ProposalDecision",
+    "ProposalError",
+    "ProposalExpiredError",
+    "ProposalNotFoundError",
+    "ProposalOutdatedError",
     "QueueStatus",
     "Range",
     "Retriever",
@@ -283,10 +327,13 @@ __all__ = [
     "UnknownRetrievalMethodError",
     "Usage",
     "UserMemory",
+    "UserMemoryConfig",
+    "UserMemoryStore",
     "UserProfile",
     "UserProfileConfig",
     "UserProfileStore",
     "WorkerReport",
+    "describe_proposals",
     "memory_tools",
     "task_tool",
 ]

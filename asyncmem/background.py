@@ -10,18 +10,19 @@ from weakref import WeakValueDictionary
 
 import anyio.to_thread
 
-from .capturing import Capturer
 from .errors import BacklogFullError, CaptureAbandonedError, DrainTimeoutError
 from .fingerprints import key_print, user_print
 from .messages import Turn, read_messages
+from .modes import LearningMode
 from .packing import pack, prints_of
 from .settings import Settings
 from .tasks import Tasks
-from .tickets import CaptureTicket, Outcome, Outcomes
+from .tickets import CaptureTicket, Outcome, Outcomes, done_already, unknown
 from .types import CaptureResult, Message, QueueStatus, Scope, WorkerReport
-from .workers import Workers
+from .workers import Carrier, Workers
 
 if TYPE_CHECKING:  # the store is opened, and PyMongo imported, only when a verb needs it
+    from .store.jobs import Found, Jobs
     from .store.lanes import NewJob
     from .store.store import MemoryStore
 
@@ -36,42 +37,57 @@ _PAUSES = (0.02, 0.5)
 class Background:
     """The queue as one manager uses it."""
 
-    def __init__(self, store: "MemoryStore", capturer: Capturer, settings: Settings, tasks: Tasks) -> None:
-        self._store = store
+    def __init__(
+        self,
+        store: "MemoryStore",
+        carrier: Carrier,
+        settings: Settings,
+        tasks: Tasks,
+        jobs: "Jobs | None" = None,
+    ) -> None:
+        self._jobs = jobs or store.jobs
         self._settings = settings
         self._outcomes = Outcomes()
-        self.workers: Workers = Workers(store, capturer, settings, tasks, self._outcomes)
+        self.workers: Workers = Workers(store, self._jobs, carrier, settings, tasks, self._outcomes)
         self._writing: set[asyncio.Task[str]] = set()
         self._users: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._counted = (0, float("-inf"))
         self._added = 0
         self._closing = False
 
-    async def schedule(self, turns: Sequence[Turn], scope: Scope, key: str | None, *, flush: bool) -> CaptureTicket:
-        """Put a conversation into the queue; its ticket. Cancelled midway, it is put there all the same.
+    async def schedule(
+        self,
+        turns: Sequence[Turn],
+        scope: Scope,
+        key: str | None,
+        *,
+        flush: bool,
+        mode: LearningMode = LearningMode.ALWAYS,
+    ) -> str:
+        """Put a conversation into the queue; its id. Cancelled midway, it is put there all the same.
 
         Raises:
             BacklogFullError: too many wait already.
         """
-        make = partial(self._job, turns, scope, key)
+        make = partial(self._job, turns, scope, key, mode)
         job = await anyio.to_thread.run_sync(make) if is_long(turns) else make()
         await self._check_backlog()
         writing = asyncio.get_running_loop().create_task(self._enqueue(scope.user_id, job, flush=flush))
         self._writing.add(writing)
         writing.add_done_callback(self._written)
-        return self.ticket(await asyncio.shield(writing), scope.user_id)
+        return await asyncio.shield(writing)
 
     async def _enqueue(self, user_id: str, job: "NewJob", *, flush: bool) -> str:
         async with self._users.setdefault(user_id, asyncio.Lock()):  # in the order of the calls
-            return await self._store.jobs.enqueue(user_id, job, flush=flush)
+            return await self._jobs.enqueue(user_id, job, flush=flush)
 
-    def _job(self, turns: Sequence[Turn], scope: Scope, key: str | None) -> "NewJob":
+    def _job(self, turns: Sequence[Turn], scope: Scope, key: str | None, mode: LearningMode) -> "NewJob":
         from .store.lanes import NewJob  # it knows BSON, which nothing needs before the store is opened
 
         named = None if key is None else key_print(scope, key)
         mark = named or prints_of(scope, turns)[-1]
         said = self._settings.clock()
-        return NewJob(uuid4().hex, mark, pack(turns), said, scope.agent_id, scope.team_id, named)
+        return NewJob(uuid4().hex, mark, pack(turns), said, scope.agent_id, scope.team_id, named, mode)
 
     def _written(self, task: "asyncio.Task[str]") -> None:
         self._writing.discard(task)
@@ -88,18 +104,22 @@ class Background:
         patience = _COUNTED[0] if estimate * 2 > most else _COUNTED[1]
         if estimate >= most or time.monotonic() - at > patience:
             self._counted, self._added = (count, time.monotonic()), 0  # others need not count as well
-            status, _ = await self._store.jobs.status()
+            status, _ = await self._jobs.status()
             self._counted, self._added = (status.depth + status.in_flight, time.monotonic()), 0
             if self._counted[0] >= most:
                 raise BacklogFullError(f"{most:,} captures wait already: schedule it again later, or add workers")
 
     def ticket(self, ticket_id: str, user_id: str) -> CaptureTicket:
-        """The ticket of a job, whoever scheduled it."""
+        """The ticket of a capture, whoever scheduled it."""
+        return CaptureTicket(ticket_id, user_id, self.outcome(ticket_id, user_id), self.look)
 
-        async def store() -> "MemoryStore":
-            return self._store
+    def outcome(self, ticket_id: str, user_id: str) -> Outcome:
+        """What is known in this process of what came of a job."""
+        return self._outcomes.of(ticket_id, user_print(user_id))
 
-        return CaptureTicket(ticket_id, user_id, self._outcomes.of(ticket_id, user_print(user_id)), store)
+    async def look(self, user_id: str, ticket_id: str) -> "Found":
+        """What the queue says of it."""
+        return await self._jobs.find(user_id, ticket_id)
 
     async def drain(self, timeout: float | None) -> QueueStatus:
         """Wait until what is in the queue by now is done or dead; what the queue looks like then.
@@ -109,7 +129,7 @@ class Background:
         """
         if self._settings.workers:
             self.workers.start()
-        jobs, pause = self._store.jobs, _PAUSES[0]
+        jobs, pause = self._jobs, _PAUSES[0]
         ends = None if timeout is None else time.monotonic() + timeout
         status, until = await jobs.status()
         await jobs.flush()
@@ -169,10 +189,4 @@ def read_turns(messages: object) -> list[Turn]:
 
 def nothing_to_do(user_id: str) -> CaptureTicket:
     """The ticket of a conversation in which the user said nothing: it is done already."""
-
-    async def store() -> "MemoryStore":
-        raise AssertionError("it is known")  # pragma: no cover
-
-    outcome = Outcome()
-    outcome.tell(CaptureResult(), None)
-    return CaptureTicket(uuid4().hex, user_id, outcome, store)
+    return CaptureTicket(uuid4().hex, user_id, done_already(CaptureResult()), unknown)

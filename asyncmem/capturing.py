@@ -5,7 +5,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
 import anyio.to_thread
@@ -16,7 +16,8 @@ from .filters import NO_FILTERS
 from .fingerprints import conversation_prints, key_print
 from .llm import LLM
 from .messages import Turn
-from .operations import Add, Update
+from .modes import LearningMode, split
+from .operations import Add, Grounded, Update
 from .packing import Talk, fold
 from .preview import preview
 from .search import SearchEngine
@@ -44,6 +45,7 @@ class _Job:
     erasures: int
     guards: Sequence[bytes] = ()
     said: datetime | None = None
+    mode: LearningMode = LearningMode.ALWAYS
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +58,7 @@ class Carried:
     """
 
     count: int
-    result: CaptureResult
+    result: Any
 
 
 class Capturer:
@@ -75,7 +77,14 @@ class Capturer:
         return self._options.enabled
 
     async def capture(
-        self, store: "MemoryStore", turns: Sequence[Turn], scope: Scope, *, key: str | None = None, task: bool = False
+        self,
+        store: "MemoryStore",
+        turns: Sequence[Turn],
+        scope: Scope,
+        *,
+        key: str | None = None,
+        task: bool = False,
+        mode: LearningMode = LearningMode.ALWAYS,
     ) -> CaptureResult:
         """Capture a conversation, or carry out a task; what came of it.
 
@@ -85,6 +94,7 @@ class Capturer:
             scope: whose memories; agent and team are recorded on what is added.
             key: the same key again does nothing. Without one, the same messages again do nothing.
             task: the messages ask for a change. The same task again is done again.
+            mode: what of it is applied at once, and what waits as proposals.
         """
         began = time.monotonic()
         async with self._users.setdefault(scope.user_id, asyncio.Lock()):
@@ -96,7 +106,7 @@ class Capturer:
             if known.intersection(named or prints[-1:]):
                 return _repeated(began)
             first = max((i for i, p in enumerate(prints[:-1], 1) if p in known), default=0)
-            job = _Job(store, turns, scope, task, first, [*prints[first:], *named], erasures)
+            job = _Job(store, turns, scope, task, first, [*prints[first:], *named], erasures, mode=mode)
             decision, applied = await self._decided(job)
         return _result(decision, applied, began)
 
@@ -127,6 +137,7 @@ class Capturer:
                 *(store, folded.turns, first.scope, False, folded.known, folded.prints, erasures),
                 guards=guards,
                 said=first.said,
+                mode=first.mode,
             )
             decision, applied = await self._decided(job)
             if applied.repeated:  # by somebody who had taken them before, and was thought to be gone
@@ -142,7 +153,9 @@ class Capturer:
         notes = await store.captures.applied(talk.scope.user_id, talk.guard, turn)
         if notes is None:
             return None
-        return replace(_repeated(began), changes=await store.jobs.retold(talk.scope.user_id, notes))
+        user_id = talk.scope.user_id
+        changes = await store.results.retold(user_id, notes)
+        return replace(_repeated(began), changes=changes, proposals=await store.proposals.made_by(user_id, talk.guard))
 
     async def _decided(self, job: "_Job") -> tuple[Decision, Applied]:
         """Decide and apply; once more on what is there when a memory came to say something else meanwhile."""
@@ -156,17 +169,18 @@ class Capturer:
             decision.usage = spent = spent + decision.usage
             if not decision.windows:
                 return decision, Applied()
-            seen = {str(m.memory_id): m for m in existing}
+            at_once, later = split(decision.operations, job.mode)
             batch = Batch(
                 job.scope,
-                decision.operations,
-                seen=seen,
+                at_once,
+                proposed=later,
+                seen={str(m.memory_id): m for m in existing},
                 words=decision.words,
                 prints=job.prints,
                 guards=job.guards,
                 erasures=job.erasures,
                 strict=strict,
-                vectors=await self._search.vectors(_texts(decision)),
+                vectors=await self._search.vectors(_texts(at_once)),
             )
             applied = await job.store.applier.apply(batch)
             if not applied.stale:
@@ -197,8 +211,8 @@ def _repeated(began: float) -> CaptureResult:
     return CaptureResult(skipped=[Skipped("capture", REPEATED)], repeated=True, duration=_since(began))
 
 
-def _texts(decision: Decision) -> list[str]:
-    changing = (g.operation for g in decision.operations if isinstance(g.operation, Add | Update))
+def _texts(operations: Sequence[Grounded]) -> list[str]:
+    changing = (g.operation for g in operations if isinstance(g.operation, Add | Update))
     return [operation.memory for operation in changing]
 
 
@@ -219,4 +233,5 @@ def _result(decision: Decision, applied: Applied, began: float) -> CaptureResult
         windows=decision.windows,
         ended=decision.ended,
         repeated=applied.repeated,
+        proposals=applied.proposals,
     )

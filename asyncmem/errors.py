@@ -43,6 +43,11 @@
     │   ├── ModelRequestError             the provider refused the request for another reason
     │   │   └── ToolsRefusedError         the model takes no tools
     │   └── StructuredOutputError         no reply could be read as the value asked for; has .raw
+    ├── ProposalError
+    │   ├── ProposalNotFoundError         this user has no proposal of that id
+    │   ├── ProposalDecidedError          it was approved or rejected before
+    │   ├── ProposalExpiredError          its time is over
+    │   └── ProposalOutdatedError         what it is about was changed or removed since
     └── OptimizationError
         ├── OptimizationConflictError     this user is being optimized already, or it collides with a deletion
         ├── OptimizationNotFoundError     this user has no optimization of that id, or not any more
@@ -290,6 +295,26 @@ class StructuredOutputError(ModelError):
     def __init__(self, message: str, *, model: str = "", raw: str = "") -> None:
         super().__init__(message, model=model)
         self.raw = raw
+
+
+class ProposalError(AsyncMemError):
+    """A proposal can't be decided on. Nothing was changed."""
+
+
+class ProposalNotFoundError(ProposalError):
+    """The user has no proposal of that id."""
+
+
+class ProposalDecidedError(ProposalError):
+    """The proposal was approved or rejected before."""
+
+
+class ProposalExpiredError(ProposalError):
+    """The proposal's time is over."""
+
+
+class ProposalOutdatedError(ProposalError):
+    """The memory or field that the proposal is about was changed or removed since the model saw it."""
 
 
 class OptimizationError(AsyncMemError):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, Never, Self, cast
 
 from pydantic import JsonValue
 
+from .background import Background
 from .capture import CaptureOptions
 from .capturing import Capturer
 from .cleaning import MAX_TOPIC, clean_filter_text, clean_id, clean_limit, clean_revision, clean_text
@@ -18,7 +19,9 @@ from .llm import LLM, ChatModel, Embedder
 from .llm.embedder import to_embedder
 from .llm.provider import Completion, Router
 from .messages import Turn, read_messages
+from .modes import LearningMode
 from .optimizing import OptimizationVerbs
+from .proposal_values import Proposal
 from .retrieval import RetrievalVerbs
 from .scheduling import SchedulingVerbs
 from .search import SearchEngine
@@ -35,6 +38,7 @@ from .types import (
 )
 
 if TYPE_CHECKING:  # the store is opened, and PyMongo imported, only when a verb needs it
+    from .store.batch import Applied
     from .store.store import MemoryStore
 
 DEFAULT_MODEL = "openai/gpt-4o"
@@ -111,6 +115,7 @@ class MemoryManager(RetrievalVerbs, SchedulingVerbs, OptimizationVerbs):
         self._capturer = Capturer(self._llm, options, self._settings, self._search)
         self._opening = Opening(db, self._settings)
         self._tasks = Tasks()
+        self._others: list[Background] = []
 
     async def __aenter__(self) -> Self:
         try:
@@ -176,6 +181,20 @@ class MemoryManager(RetrievalVerbs, SchedulingVerbs, OptimizationVerbs):
             InvalidIdError: it can't be used, or it is missing and there is no ``default_user_id``.
         """
         return self._user(user_id)
+
+    async def capture_turns(
+        self, turns: list[Turn], scope: Scope, *, key: str | None = None, mode: LearningMode
+    ) -> CaptureResult:
+        """Capture what was read already, in a mode."""
+        if not turns:
+            return CaptureResult()
+        return await self._capturer.capture(await self._opening.store(), turns, scope, key=key, mode=mode)
+
+    async def approve_memory(self, row: dict[str, Any]) -> "tuple[Proposal, Applied]":
+        """Carry out what a pending proposal of a memory proposes."""
+        texts = [row["after"]] if "after" in row else []
+        store = await self._opening.store()
+        return await store.approvals.approve(row, await self._search.vectors(texts))
 
     async def opened(self) -> "MemoryStore":
         """The store, opened: for asyncmem's own layers. What it offers may change with any version."""

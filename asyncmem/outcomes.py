@@ -6,6 +6,8 @@ from typing import Any
 
 from . import errors
 from .errors import AsyncMemError, ModelError, StoreError
+from .profile_values import ProfileChange, ProfileResult
+from .proposal_values import Proposal
 from .types import CaptureResult, Change, Skipped, Usage
 
 _LONGEST = 500
@@ -39,6 +41,32 @@ def unpack_result(row: Mapping[str, Any], changes: Sequence[Change]) -> CaptureR
         usage=Usage(*row["usage"]),
         duration=timedelta(seconds=row["seconds"]),
         **{name: row[name] for name in _MARKS},
+    )
+
+
+def pack_profile(result: ProfileResult) -> dict[str, Any]:
+    """What came of reading a conversation for a profile, as it is stored: no value of any field."""
+    usage = result.usage
+    return {
+        "fields": [[change.field, change.revision] for change in result.changes],
+        "skipped": [[s.op, s.reason] for s in result.skipped],
+        "usage": [usage.calls, usage.prompt_tokens, usage.completion_tokens, usage.cost],
+        "proposals": [proposal.proposal_id for proposal in result.proposals],
+        "repeated": result.repeated,
+    }
+
+
+def unpack_profile(
+    row: Mapping[str, Any], history: Sequence[ProfileChange], proposals: Sequence[Proposal]
+) -> ProfileResult:
+    """The result again, with the changes that the profile's history still tells of."""
+    made = {(field, revision) for field, revision in row["fields"]}
+    return ProfileResult(
+        [change for change in history if (change.field, change.revision) in made],
+        [Skipped(op, reason) for op, reason in row["skipped"]],
+        Usage(*row["usage"]),
+        list(proposals),
+        row["repeated"],
     )
 
 

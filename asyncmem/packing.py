@@ -8,6 +8,7 @@ from datetime import date, datetime
 from .errors import InvalidMessageError
 from .fingerprints import conversation_prints
 from .messages import Turn
+from .modes import LearningMode
 from .types import Scope
 
 MAX_BODY = 4 * 2**20
@@ -28,6 +29,7 @@ class Talk:
         guard: the fingerprint by which it is known that it was carried out.
         said: the time of the turns that have none.
         key: the fingerprint of its idempotency key.
+        mode: what of it is applied at once, and what waits as proposals.
     """
 
     turns: Sequence[Turn]
@@ -36,6 +38,7 @@ class Talk:
     guard: bytes
     said: datetime
     key: bytes | None = None
+    mode: LearningMode = LearningMode.ALWAYS
 
     @property
     def mark(self) -> bytes:
@@ -94,8 +97,8 @@ def fold(talks: Sequence[Talk], known: Collection[bytes]) -> Folded:
     """As many of the conversations, from the first on, as make one.
 
     One that goes on where the one before it ended adds what is new in it; one that has nothing to do with them stands
-    behind them. What can't be told apart in one reading comes later: another agent's or team's, of another day, a
-    repetition, and one whose beginning was captured before and is needed to understand it.
+    behind them. What can't be told apart in one reading comes later: another agent's or team's, of another day or mode,
+    a repetition, and one whose beginning was captured before and is needed to understand it.
 
     Args:
         talks: in order; the first is no repetition.
@@ -107,6 +110,8 @@ def fold(talks: Sequence[Talk], known: Collection[bytes]) -> Folded:
     seen, marks, tip, alone = set(first.prints), {first.mark}, first.prints[-1], True
     for talk in talks[1:]:
         if talk.scope != first.scope or talk.day != first.day or talk.mark in marks or talk.mark in known:
+            break
+        if talk.mode != first.mode:
             break
         goes_on = talk.prints.index(tip) + 1 if tip in talk.prints else 0
         if not goes_on and not seen.union(known).isdisjoint(talk.prints):

@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
+from .proposal_values import Proposal
 from .types import Skipped
 from .usage import Usage
 
@@ -74,12 +75,14 @@ class ProfileRecord:
         fields: where each comes from.
         history: the newest changes, oldest first.
         revision: counts the writes.
+        guards: fingerprints of the newest writes that must not be made twice.
     """
 
     values: Values = field(default_factory=dict[str, JsonValue])
     fields: dict[str, ProfileField] = field(default_factory=dict[str, ProfileField])
     history: tuple[ProfileChange, ...] = ()
     revision: int = 0
+    guards: tuple[bytes, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +93,12 @@ class ProfileResult:
         changes: the fields that were changed.
         skipped: what the model wanted and was not written, each with its reason.
         usage: model calls, tokens and cost.
+        proposals: what waits for approval, where a ``LearningMachine`` reads in such a mode.
+        repeated: the conversation was read before: nothing was done.
     """
 
     changes: list[ProfileChange] = field(default_factory=list[ProfileChange])
     skipped: list[Skipped] = field(default_factory=list[Skipped])
     usage: Usage = field(default_factory=Usage)
+    proposals: list[Proposal] = field(default_factory=list[Proposal])
+    repeated: bool = False

@@ -2,6 +2,7 @@
 
 import asyncio
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import cast
 
 import anyio.to_thread
@@ -10,11 +11,14 @@ from .background import Background, is_long, nothing_to_do, read_turns
 from .capturing import Capturer
 from .cleaning import clean_id, clean_timeout
 from .errors import ConfigurationError, InvalidQueryError
+from .messages import Turn
+from .modes import LearningMode
 from .settings import Settings
 from .store.opening import Opening
 from .tasks import Tasks
 from .tickets import CaptureTicket
-from .types import QueueStatus, WorkerReport, clean_scope
+from .types import QueueStatus, Scope, WorkerReport, clean_scope
+from .workers import Carrier
 
 
 class SchedulingVerbs(ABC):
@@ -25,6 +29,7 @@ class SchedulingVerbs(ABC):
     _settings: Settings
     _tasks: Tasks
     _background: Background | None = None
+    _others: list[Background]
 
     @abstractmethod
     def _user(self, user_id: str | None) -> str: ...
@@ -66,7 +71,20 @@ class SchedulingVerbs(ABC):
         turns = await anyio.to_thread.run_sync(read_turns, messages) if is_long(messages) else read_turns(messages)
         if not turns:
             return nothing_to_do(scope.user_id)
-        return await (await self._queue()).schedule(turns, scope, key, flush=flush)
+        return await self.schedule_turns(turns, scope, key, flush=flush)
+
+    async def schedule_turns(
+        self,
+        turns: Sequence[Turn],
+        scope: Scope,
+        key: str | None,
+        *,
+        flush: bool = False,
+        mode: LearningMode = LearningMode.ALWAYS,
+    ) -> CaptureTicket:
+        """Schedule what was read already, in a mode: for asyncmem's own layers."""
+        queue = await self._queue()
+        return queue.ticket(await queue.schedule(turns, scope, key, flush=flush, mode=mode), scope.user_id)
 
     async def get_ticket(self, ticket_id: str, *, user_id: str | None = None) -> CaptureTicket:
         """The ticket of a capture that was scheduled here or elsewhere, by its ``id``."""
@@ -123,6 +141,13 @@ class SchedulingVerbs(ABC):
             self._background = Background(store, self._capturer, self._settings, self._tasks)
         return self._background
 
+    async def profile_queue(self, carrier: Carrier, profile: str) -> Background:
+        """A queue of conversations to be read for profiles of a name, closed with the manager: for our own layers."""
+        store = await self._opening.store()
+        queue = Background(store, carrier, self._settings, self._tasks, store.profile_jobs(profile))
+        self._others.append(queue)
+        return queue
+
     async def _close_background(self) -> None:
-        if self._background is not None:
-            await self._background.aclose()
+        queues = [*self._others] if self._background is None else [*self._others, self._background]
+        await asyncio.gather(*(queue.aclose() for queue in queues))

@@ -56,6 +56,7 @@ class Settings(_Frozen):
         lease: how long a worker that is not heard of keeps a user's captures from others.
         job_attempts: how often a capture is tried before it is set aside as a dead letter.
         job_backoff: the pause after the first failed attempt; it doubles with each, up to a quarter of an hour.
+        proposal_memory: how long a proposal can be approved; after that it is kept, as expired, for ``retention``.
         result_memory: how long what came of a scheduled capture is kept for ``CaptureTicket.wait``.
         create_indexes: make our indexes when opening. Switch it off where a database user may not.
         search_cache: bytes that search may keep in memory: words, times and vectors of the users searched last.
@@ -82,6 +83,7 @@ class Settings(_Frozen):
     lease: timedelta = Field(default=timedelta(seconds=30), ge=timedelta(milliseconds=100), le=timedelta(hours=1))
     job_attempts: int = Field(default=8, ge=1, le=100)
     job_backoff: timedelta = Field(default=timedelta(seconds=2), ge=timedelta(0), le=timedelta(hours=1))
+    proposal_memory: timedelta = Field(default=timedelta(days=7), gt=timedelta(0), le=timedelta(days=30))
     result_memory: timedelta = Field(default=timedelta(hours=1), ge=timedelta(0), le=timedelta(days=30))
     create_indexes: bool = True
     search_cache: int = Field(default=256 * 2**20, ge=0)

@@ -70,7 +70,7 @@ class ListMemories(_Arguments):
     limit: int = Field(default=20, ge=1, le=100, description="How many memories at most.")
 
 
-A = TypeVar("A", bound=_Arguments)
+A = TypeVar("A", bound=BaseModel)
 TOOLS: dict[str, tuple[type[_Arguments], str]] = {
     "add_memory": (
         AddMemory,

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Literal, overload
 
+from .proposal_values import Proposal
 from .usage import Usage as Usage  # these names are public here too
 from .values import Message as Message
 from .values import Scope as Scope
@@ -74,6 +75,7 @@ class CaptureResult:
         windows: parts that the conversation was read in; 0 when no model was asked.
         ended: ``"done"``, or the limit that stopped the model: ``"rounds"`` of calls, or ``"operations"``.
         repeated: these messages, or this idempotency key, were captured before: nothing was done.
+        proposals: what waits for approval, where a ``LearningMachine`` captures in such a mode.
     """
 
     changes: list[Change] = field(default_factory=list[Change])
@@ -85,6 +87,7 @@ class CaptureResult:
     windows: int = 0
     ended: CaptureEnd = "done"
     repeated: bool = False
+    proposals: list[Proposal] = field(default_factory=list[Proposal])
 
     def __str__(self) -> str:
         kinds = [change.kind for change in self.changes]
@@ -93,9 +96,11 @@ class CaptureResult:
         marks = [f"{self.windows} windows"] if self.windows > 1 else []
         marks += [f"stopped at the limit of {self.ended}"] if self.ended != "done" else []
         marks += ["captured before"] if self.repeated else []
+        waiting = [f"{len(self.proposals)} proposed"] if self.proposals else []
         return ", ".join(
             [
                 counts or "no change",
+                *waiting,
                 f"{len(self.skipped)} skipped",
                 f"{self.usage.calls} model calls ({how})",
                 *marks,
@@ -157,7 +162,7 @@ class ErasureReceipt:
     Attributes:
         user_id: whose data it was.
         counts: what was removed, by kind: ``"memories"``, ``"archive"``, ``"captures"``,
-            ``"optimizations"``, ``"jobs"``, ``"profiles"``, ``"sessions"`` (one an exchange).
+            ``"optimizations"``, ``"jobs"``, ``"profiles"``, ``"sessions"`` (one an exchange), ``"proposals"``.
         at: when.
     """
 

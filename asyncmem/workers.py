@@ -3,13 +3,14 @@
 import asyncio
 import logging
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import anyio.to_thread
 
-from .capturing import Capturer, Carried
+from .capturing import Carried
 from .errors import CaptureAbandonedError, StoreError
 from .outcomes import is_passing
 from .packing import INLINE, Talk, prints_of, unpack
@@ -19,7 +20,7 @@ from .tickets import Outcomes
 from .types import Scope, WorkerReport
 
 if TYPE_CHECKING:  # the store is opened, and PyMongo imported, only when a verb needs it
-    from .store.jobs import Claim, Due
+    from .store.jobs import Claim, Due, Jobs
     from .store.store import MemoryStore
 
 _log = logging.getLogger(__name__)
@@ -34,12 +35,25 @@ _PARTING = timedelta(seconds=5)
 """How long giving back leases may take when closing."""
 
 
+class Carrier(Protocol):
+    """Carries out what was scheduled."""
+
+    async def carry_out(self, store: "MemoryStore", talks: Sequence[Talk], erasures: int, turn: int) -> Carried:
+        """Do what conversations of one user ask for, as many of them, from the first on, as go together."""
+        ...
+
+    async def carried_out(self, store: "MemoryStore", talk: Talk, turn: int) -> Any:
+        """What came of a conversation that was done already; ``None`` if it was not."""
+        ...
+
+
 @dataclass(slots=True)
 class Workers:
     """One manager's workers: a loop that takes lanes, and a task for each lane that was taken."""
 
     store: "MemoryStore"
-    capturer: Capturer
+    jobs: "Jobs"
+    carrier: Carrier
     settings: Settings
     tasks: Tasks
     outcomes: Outcomes
@@ -118,7 +132,7 @@ class Workers:
         room = self._concurrency - len(self._running)
         if room < 1:
             return 0, _WATCHED  # whoever ends wakes us
-        found = await self.store.jobs.due(room + _SPARE)
+        found = await self.jobs.due(room + _SPARE)
         ready = [due for due in found if due.wait <= 0]
         if not ready:
             return 0, found[0].wait if found else _WATCHED
@@ -133,7 +147,7 @@ class Workers:
         erasures = await self.store.captures.begun(due.user_id)
         if self._stopping:
             return False
-        claim = await self.store.jobs.claim(due)
+        claim = await self.jobs.claim(due)
         if claim is None:
             return False
         task = self.tasks.start("a scheduled capture", lambda: self._work(claim, erasures))
@@ -149,7 +163,7 @@ class Workers:
         """Wake up when somebody schedules something, in whatever process; without, polling does."""
         while not self._stopping:
             try:
-                async for lane in self.store.jobs.watch():
+                async for lane in self.jobs.watch():
                     self._watching = True
                     self.wake()
                     self.outcomes.nudge(lane)
@@ -174,7 +188,7 @@ class Workers:
         except asyncio.CancelledError:
             await _ended(work)
             self._count(handed_back=1)
-            await self.store.jobs.give_back(claim, counted=False)
+            await self.jobs.give_back(claim, counted=False)
             raise
         finally:
             self.outcomes.begin((job.id for job in claim.jobs), here=False)
@@ -186,7 +200,7 @@ class Workers:
         while True:
             await asyncio.sleep(pause)
             try:
-                if not await self.store.jobs.beat(claim):
+                if not await self.jobs.beat(claim):
                     return
             except (
                 StoreError
@@ -198,14 +212,14 @@ class Workers:
             self._check_attempts(claim)
             size = sum(len(job.body) for job in claim.jobs)
             talks = await anyio.to_thread.run_sync(_talks, claim) if size > INLINE else _talks(claim)
-            carried = await self.capturer.carry_out(self.store, talks, erasures, claim.turn)
+            carried = await self.carrier.carry_out(self.store, talks, erasures, claim.turn)
         except Exception as error:  # noqa: BLE001  whatever a capture fails of, its job must not be lost or block others
             await self._failed(claim, error)
             return
         await self._finish(claim, carried)
 
     async def _finish(self, claim: "Claim", carried: Carried) -> None:
-        ours = await self.store.jobs.finish(claim, carried.count, carried.result)
+        ours = await self.jobs.finish(claim, carried.count, carried.result)
         self._count(done=carried.count if ours else 0)
         if ours or not carried.result.repeated:  # else whoever has the lane now knows better
             self.outcomes.tell([job.id for job in claim.jobs[: carried.count]], result=carried.result)
@@ -221,25 +235,25 @@ class Workers:
             pause = self._pause_after(claim.attempts, getattr(error, "retry_after", None))
             _log.warning("a scheduled capture failed (%s), attempt %d of %d", name, claim.attempts, most)
             self._count(failed=1)
-            await self.store.jobs.give_back(claim, pause)
+            await self.jobs.give_back(claim, pause)
         elif len(claim.jobs) > 1:
             _log.warning("captures that were folded failed (%s): they are tried one by one", name)
             self._count(failed=1)
-            await self.store.jobs.give_back(claim, counted=False, solo=True)
+            await self.jobs.give_back(claim, counted=False, solo=True)
         else:
             await self._bury(claim, error)
 
     async def _bury(self, claim: "Claim", error: Exception) -> None:
         """Set a job aside, unless a worker that was thought to be gone has carried it out meanwhile."""
-        if not await self.store.jobs.beat(claim):
+        if not await self.jobs.beat(claim):
             return  # it is somebody else's by now
         captures, guard = self.store.captures, claim.jobs[0].guard
         if not await captures.close(claim.user_id, guard, claim.turn):
             talk = await anyio.to_thread.run_sync(lambda: _talks(claim)[0])
-            result = await self.capturer.carried_out(self.store, talk, claim.turn)
+            result = await self.carrier.carried_out(self.store, talk, claim.turn)
             if result is not None:  # pragma: no branch  what was not closed was applied
                 await self._finish(claim, Carried(1, result))
-        elif await self.store.jobs.bury(claim, error):
+        elif await self.jobs.bury(claim, error):
             _log.error("a scheduled capture is set aside as a dead letter (%s)", type(error).__name__)
             self._count(dead=1)
             self.outcomes.tell([claim.jobs[0].id], error=error)
@@ -266,5 +280,5 @@ def _talks(claim: "Claim") -> list[Talk]:
     talks: list[Talk] = []
     for job in claim.jobs:
         scope, turns = Scope(claim.user_id, job.agent_id, job.team_id), unpack(job.body)
-        talks.append(Talk(turns, scope, prints_of(scope, turns), job.guard, job.said, job.key))
+        talks.append(Talk(turns, scope, prints_of(scope, turns), job.guard, job.said, job.key, job.mode))
     return talks

@@ -1,4 +1,4 @@
-"""Which fields a user profile has, checked once."""
+"""What a learning machine learns, and how: checked once."""
 
 from dataclasses import dataclass
 from typing import cast
@@ -6,9 +6,44 @@ from typing import cast
 from ..cleaning import clean_id
 from ..errors import ConfigurationError, InvalidInputError
 from ..llm.schemas import check_schema
+from ..modes import LearningMode, clean_mode
 from ..profile_values import UserProfile
+from ..search import Retriever
+from ..search.methods import retriever
 
 MAX_FIELDS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class UserMemoryConfig:
+    """How a learning machine learns memories.
+
+    Attributes:
+        mode: what is captured, and what is applied at once; a ``LearningMode`` or its name.
+        max_tokens: estimated tokens that the block for a prompt may have.
+        retrieval_method: how ``UserMemoryStore.recall`` searches; by default as the manager finds what is relevant.
+
+    Raises:
+        ConfigurationError: an option can't be used.
+    """
+
+    mode: LearningMode = LearningMode.ALWAYS
+    max_tokens: int = 1000
+    retrieval_method: str | Retriever | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "mode", clean_mode(self.mode))
+        _check_tokens(self.max_tokens)
+        if self.retrieval_method is not None:
+            try:
+                retriever(self.retrieval_method)
+            except InvalidInputError as error:
+                raise ConfigurationError(str(error)) from None
+
+
+def _check_tokens(tokens: object) -> None:
+    if isinstance(tokens, bool) or not isinstance(tokens, int) or tokens < 1:
+        raise ConfigurationError("max_tokens must be an int, at least 1")
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +56,8 @@ class UserProfileConfig:
             the class.
         instructions: what a model that reads conversations is told beside the fields' descriptions.
         max_tokens: estimated tokens that the block for a prompt may have.
+        mode: what a ``LearningMachine`` reads conversations for, and what it applies at once; a ``LearningMode`` or its
+            name. ``UserProfileStore.extract`` by itself always reads and applies.
 
     Raises:
         ConfigurationError: the schema, or another option, can't be used.
@@ -30,8 +67,10 @@ class UserProfileConfig:
     name: str = ""
     instructions: str | None = None
     max_tokens: int = 500
+    mode: LearningMode = LearningMode.ALWAYS
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "mode", clean_mode(self.mode))
         schema = cast("object", self.schema)
         if not (isinstance(schema, type) and issubclass(schema, UserProfile)):
             raise ConfigurationError("schema must be UserProfile or a subclass of it")
@@ -49,8 +88,7 @@ class UserProfileConfig:
                 raise ConfigurationError(f"{schema.__name__}.{name} has an alias: profiles are stored by field names")
         if not isinstance(cast("object", self.instructions), str | None):
             raise ConfigurationError("instructions must be a str or None")
-        if isinstance(self.max_tokens, bool) or not isinstance(cast("object", self.max_tokens), int):
-            raise ConfigurationError("max_tokens must be an int")
+        _check_tokens(self.max_tokens)
 
     @property
     def stored_as(self) -> str:

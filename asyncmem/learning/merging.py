@@ -90,8 +90,9 @@ def revised(
     cause: str,
     now: datetime,
     evidence: Mapping[str, str | None] | None = None,
+    guard: bytes | None = None,
 ) -> ProfileRecord | None:
-    """The next revision of a record; ``None`` if nothing is another."""
+    """The next revision of a record; ``None`` if nothing is another. ``guard`` tells that it was made."""
     before, after = _whole(read(schema, record.values)), _whole(read(schema, values))
     told = evidence or {}
     changes = [
@@ -108,6 +109,7 @@ def revised(
         fields={**record.fields, **sources},
         history=(*record.history, *changes)[-HISTORY:],
         revision=record.revision + 1,
+        guards=record.guards if guard is None else (*record.guards, guard)[-HISTORY:],
     )
 
 

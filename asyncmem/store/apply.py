@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from uuid import uuid4
@@ -9,16 +10,19 @@ from uuid import uuid4
 from pymongo.errors import DuplicateKeyError, PyMongoError
 
 from ..operations import Clear, Delete, Grounded, Update
+from ..proposal_values import Proposal
 from ..types import Change, Skipped
 from .archive import Archive
 from .batch import Applied, Batch
 from .captures import Captures
 from .core import ATTEMPTS, Core, Session
 from .documents import Row
+from .proposal_rows import to_rows
+from .proposals import Proposals
 from .remover import Remover
-from .steps import Insert, Step, pack, to_step, unpack
+from .steps import Approve, Insert, Propose, Remove, Revise, Step, pack, to_step, unpack
 from .swaps import Swaps
-from .taking import BaseChangedError, Taker
+from .taking import CHANGED, GONE, BaseChangedError, Taker
 from .writer import contended
 
 _AGAIN = ("TransientTransactionError", "UnknownTransactionCommitResult")
@@ -36,6 +40,11 @@ class _RepeatedError(Exception):
     """The same capture was applied before."""
 
 
+def found_changed(applied: Applied) -> bool:
+    """Whether a memory that was to be changed is another by now, or gone."""
+    return any(skipped.reason in (GONE, CHANGED) for skipped in applied.skipped)
+
+
 class Applier:
     """Applies what captures decided, one user's at a time."""
 
@@ -46,12 +55,14 @@ class Applier:
         captures: Captures,
         remover: Remover,
         swaps: Swaps,
+        proposals: Proposals,
         *,
         transactions: bool,
     ) -> None:
         self._core = core
         self._remover = remover
         self._swaps = swaps
+        self._proposals = proposals
         self._archive = archive
         self._captures = captures
         self._transactions = transactions
@@ -66,9 +77,9 @@ class Applier:
             return Applied(skipped=forgotten)
         now = self._core.now()
         cleared = await self._cleared(batch, now)
-        steps = [(step, g) for g in batch.operations if (step := to_step(g, batch, now)) is not None]
+        steps = self._steps(batch, now)
         taker = Taker(
-            *(self._core, self._archive, self._captures, batch.scope.user_id, now, batch.cause),
+            *(self._core, self._archive, self._captures, self._proposals, batch.scope.user_id, now, batch.cause),
             strict=batch.strict,
             vectors=batch.vectors,
         )
@@ -84,6 +95,16 @@ class Applier:
             return Applied(skipped=[*forgotten, *skipped])
         return replace(applied, changes=[*cleared, *applied.changes], skipped=[*forgotten, *applied.skipped])
 
+    def _steps(self, batch: Batch, now: datetime) -> list[tuple[Step, Grounded]]:
+        steps: list[tuple[Step, Grounded]] = [
+            (step, g) for g in batch.operations if (step := to_step(g, batch, now)) is not None
+        ]
+        proposed = to_rows(batch, self._record(batch)["_id"], self._proposals.terms) if batch.proposed else []
+        steps += [(Propose(row), grounded) for row, grounded in proposed]
+        if batch.decides is not None:
+            steps.append((Approve(batch.decides), batch.operations[0]))
+        return steps
+
     async def _cleared(self, batch: Batch, now: datetime) -> list[Change]:
         if not any(isinstance(g.operation, Clear) for g in batch.operations):
             return []
@@ -92,18 +113,11 @@ class Applier:
 
     async def _without_forgotten(self, batch: Batch) -> tuple[Batch, list[Skipped]]:
         """The batch without what the user wished to be forgotten after saying it."""
-        prints = {p for g in batch.operations for p in g.prints}
+        prints = {p for g in (*batch.operations, *batch.proposed) for p in g.prints}
         stones = await self._captures.tombstones(batch.scope.user_id, prints)
-        kept: list[Grounded] = []
         skipped: list[Skipped] = []
-        for grounded in batch.operations:
-            wishes = [stones[p] for p in grounded.prints if p in stones]
-            text = getattr(grounded.operation, "memory", None)
-            if text and any(grounded.said_at is None or grounded.said_at <= wish for wish in wishes):
-                skipped.append(Skipped(type(grounded.operation).__name__.casefold(), FORGOTTEN, text))
-            else:
-                kept.append(grounded)
-        return replace(batch, operations=kept), skipped
+        operations = _remembered(batch.operations, stones, skipped)
+        return replace(batch, operations=operations, proposed=_remembered(batch.proposed, stones, skipped)), skipped
 
     def _record(self, batch: Batch) -> Row:
         """A row by which this capture is known later. Its name is its last fingerprint, so there is one of each."""
@@ -148,6 +162,8 @@ class Applier:
             if not await self._captures.insert(record, session):
                 raise _RepeatedError
             applied = await _take_all(replace(taker, session=session), steps)
+            if batch.decides is not None and found_changed(applied):
+                raise BaseChangedError
             if batch.guards and applied.changes:
                 await self._captures.note(record, applied.changes, session)
             maybe[:] = [applied]
@@ -198,7 +214,8 @@ class Applier:
     async def _undo(self, user_id: str, steps: list[tuple[Step, Grounded]]) -> None:
         """An erasure came by while the steps were taken: what they wrote goes too."""
         ids = [step.row["_id"] for step, _ in steps if isinstance(step, Insert)]
-        gone = [step.memory_id for step, _ in steps if not isinstance(step, Insert)]
+        gone = [step.memory_id for step, _ in steps if isinstance(step, Revise | Remove)]
+        await self._proposals.withdraw(user_id, [step.row["_id"] for step, _ in steps if isinstance(step, Propose)])
         async with self._core.calling():
             await self._core.collections.memories.delete_many({"user_id": user_id, "_id": {"$in": ids}})
             await self._core.collections.archive.delete_many({"user_id": user_id, "memory_id": {"$in": gone}})
@@ -215,10 +232,26 @@ class Applier:
         journals = await self._captures.pending(user_id)
         for journal in journals:
             steps, at, cause = unpack(journal["work"])
-            taker = Taker(self._core, self._archive, self._captures, journal["user_id"], at, cause, again=True)
+            shelves = (self._core, self._archive, self._captures, self._proposals)
+            taker = Taker(*shelves, journal["user_id"], at, cause, again=True)
             taken = [await taker.take(step) for step in steps]
             await self._captures.finish(journal, [change for change in taken if isinstance(change, Change)])
         return swaps + len(journals)
+
+
+def _remembered(
+    operations: Sequence[Grounded], stones: Mapping[bytes, datetime], skipped: list[Skipped]
+) -> list[Grounded]:
+    """The operations without those whose words the user wished to be forgotten after saying them."""
+    kept: list[Grounded] = []
+    for grounded in operations:
+        wishes = [stones[p] for p in grounded.prints if p in stones]
+        text = getattr(grounded.operation, "memory", None)
+        if text and any(grounded.said_at is None or grounded.said_at <= wish for wish in wishes):
+            skipped.append(Skipped(type(grounded.operation).__name__.casefold(), FORGOTTEN, text))
+        else:
+            kept.append(grounded)
+    return kept
 
 
 async def _take_all(taker: Taker, steps: list[tuple[Step, Grounded]]) -> Applied:
@@ -230,6 +263,8 @@ async def _take_all(taker: Taker, steps: list[tuple[Step, Grounded]]) -> Applied
                 applied.changes.append(told)
             case Skipped() as skipped:
                 applied.skipped.append(skipped)
-            case _:  # pragma: no cover  only steps of a journal may have been taken before
+            case Proposal() as proposal:
+                applied.proposals.append(proposal)
+            case _:
                 pass
     return applied

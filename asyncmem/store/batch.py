@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ..operations import Grounded
+from ..proposal_values import Proposal
 from ..types import Change, Scope, Skipped, UserMemory
 
 if TYPE_CHECKING:  # it knows BSON, which nothing needs before the store is opened
@@ -26,6 +27,8 @@ class Batch:
         erasures: what ``Captures.begun`` said when the capture began.
         vectors: those of the operations' texts, as far as they are known.
         strict: memories that say something else by now leave everything undone, to be decided anew.
+        proposed: what was decided and waits for approval.
+        decides: the proposal that is approved by this.
     """
 
     scope: Scope
@@ -38,6 +41,8 @@ class Batch:
     erasures: int = 0
     vectors: "Vectors" = field(default_factory=dict[str, Any], repr=False)
     strict: bool = False
+    proposed: Sequence[Grounded] = ()
+    decides: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +54,11 @@ class Applied:
         skipped: what was not, each with its reason.
         repeated: the same capture was applied before: nothing was done.
         stale: a memory says something else than when the decision was made: nothing was done.
+        proposals: what waits for approval.
     """
 
     changes: list[Change] = field(default_factory=list[Change])
     skipped: list[Skipped] = field(default_factory=list[Skipped])
     repeated: bool = False
     stale: bool = False
+    proposals: list[Proposal] = field(default_factory=list[Proposal])

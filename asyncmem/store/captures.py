@@ -82,6 +82,21 @@ class Captures:
             query = {"_id": record["_id"], "user_id": user_id, "closed": {"$exists": True}}
             return (await self._rows.update_one(query, {"$max": {"closed": turn}})).matched_count > 0
 
+    async def remember(self, user_id: str, capture_id: str, prints: Sequence[bytes], erasures: int) -> None:
+        """Note that something was captured, unless the user was erased since."""
+        record = self.record(user_id, capture_id, prints)
+        async with self._core.calling():
+            await self.insert(record)
+        if await self.begun(user_id) > erasures:
+            async with self._core.calling():
+                await self._rows.delete_one({"_id": record["_id"], "user_id": user_id})
+
+    async def is_closed(self, user_id: str, guard: bytes) -> bool:
+        """Whether somebody saw to it that nobody applies it."""
+        query = {"_id": _id(user_id, "capture", guard.hex()), "user_id": user_id, "closed": {"$exists": True}}
+        async with self._core.calling():
+            return await self._rows.find_one(query, {"_id": 1}) is not None
+
     async def reopen(self, user_id: str, guard: bytes, turn: int) -> None:
         """Take back what this worker, or one before it, closed."""
         query = {"_id": _id(user_id, "capture", guard.hex()), "user_id": user_id, "closed": {"$lte": turn}}

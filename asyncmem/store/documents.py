@@ -11,17 +11,28 @@ from typing import Any
 
 from beanie import Document, init_beanie  # pyright: ignore[reportUnknownVariableType]
 from pydantic import BaseModel, Field
-from pymongo import ASCENDING, DESCENDING, IndexModel
+from pymongo import IndexModel
 from pymongo.asynchronous.collection import AsyncCollection
 from pymongo.asynchronous.database import AsyncDatabase
+
+from .indexes import (
+    ARCHIVE_INDEXES,
+    CAPTURE_INDEXES,
+    LANE_INDEXES,
+    MEMORY_INDEXES,
+    OPTIMIZATION_INDEXES,
+    PROFILE_INDEXES,
+    PROFILE_LANE_INDEXES,
+    PROPOSAL_INDEXES,
+    SESSION_INDEXES,
+)
+from .indexes import NEWEST_FIRST as NEWEST_FIRST
+from .indexes import OLDEST_FIRST as OLDEST_FIRST
 
 Row = dict[str, Any]
 """A document as MongoDB holds it."""
 Collection = AsyncCollection[Row]
 Database = AsyncDatabase[Row]
-
-NEWEST_FIRST = [("updated_at", DESCENDING), ("seq", DESCENDING), ("_id", DESCENDING)]
-OLDEST_FIRST = [("updated_at", ASCENDING), ("seq", ASCENDING), ("_id", ASCENDING)]
 
 
 class StoredMemory(BaseModel):
@@ -107,6 +118,7 @@ class StoredLane(BaseModel):
     since: datetime | None = None
     dead_count: int | None = None
     expire_at: datetime | None = None
+    profile: str | None = None
 
 
 class StoredOptimization(BaseModel):
@@ -145,6 +157,35 @@ class StoredProfile(BaseModel):
     history: list[Row] = Field(default_factory=list[Row])
     revision: int = 1
     erasures: int = 0
+    guards: list[bytes] | None = None
+
+
+class StoredProposal(BaseModel):
+    """Fields of a proposal: see ``proposal_rows.py``. ``key`` is there while it waits: no two do the same."""
+
+    user_id: str
+    about: str
+    kind: str
+    status: str
+    at: datetime
+    expires_at: datetime
+    expire_at: datetime
+    key: str | None = None
+    decided_at: datetime | None = None
+    memory_id: str | None = None
+    profile: str | None = None
+    field: str | None = None
+    before: str | None = None
+    after: str | None = None
+    topics: list[str] | None = None
+    evidence: str | None = None
+    sources: list[int] | None = None
+    agent_id: str | None = None
+    team_id: str | None = None
+    targets: list[Row] | None = None
+    suspect: bool | None = None
+    prints: list[bytes] | None = None
+    said_at: datetime | None = None
 
 
 class StoredExchange(BaseModel):
@@ -166,56 +207,6 @@ class StoredExchange(BaseModel):
     erasures: int = 0
 
 
-MEMORY_INDEXES = [
-    IndexModel([("user_id", ASCENDING), *NEWEST_FIRST, ("stamp", ASCENDING)], name="recent"),
-    IndexModel([("user_id", ASCENDING), ("topics", ASCENDING), *NEWEST_FIRST], name="topic"),
-    IndexModel(
-        [("user_id", ASCENDING), ("key", ASCENDING)],
-        name="identity",
-        unique=True,
-        partialFilterExpression={"key": {"$exists": True}},
-    ),
-    IndexModel([("expires_at", ASCENDING)], name="expiry", expireAfterSeconds=0, sparse=True),
-]
-ARCHIVE_INDEXES = [
-    IndexModel([("user_id", ASCENDING), ("memory_id", ASCENDING), ("revision", ASCENDING)], name="memory"),
-    IndexModel([("expire_at", ASCENDING)], name="retention", expireAfterSeconds=0),
-]
-
-
-CAPTURE_INDEXES = [
-    IndexModel([("user_id", ASCENDING), ("prints", ASCENDING)], name="prints"),
-    IndexModel([("pending", ASCENDING)], name="pending", sparse=True),
-    IndexModel([("expire_at", ASCENDING)], name="remembered", expireAfterSeconds=0, sparse=True),
-]
-OPTIMIZATION_INDEXES = [
-    IndexModel([("user_id", ASCENDING), ("kind", ASCENDING), ("at", DESCENDING)], name="runs"),
-    IndexModel([("user_id", ASCENDING), ("run", ASCENDING), ("part", ASCENDING)], name="parts"),
-    IndexModel([("pending", ASCENDING)], name="pending", sparse=True),
-    IndexModel([("expire_at", ASCENDING)], name="retention", expireAfterSeconds=0, sparse=True),
-]
-
-LANE_INDEXES = [
-    IndexModel([("due", ASCENDING)], name="due", sparse=True),
-    IndexModel(
-        [("since", ASCENDING), ("waiting", ASCENDING), ("taken", ASCENDING), ("due", ASCENDING)],
-        name="waiting",
-        partialFilterExpression={"since": {"$exists": True}},
-    ),
-    IndexModel([("dead_count", ASCENDING)], name="dead", sparse=True),
-    IndexModel([("expire_at", ASCENDING)], name="kept", expireAfterSeconds=0, sparse=True),
-]
-PROFILE_INDEXES = [IndexModel([("user_id", ASCENDING), ("profile", ASCENDING)], name="profile", unique=True)]
-SESSION_INDEXES = [
-    IndexModel([("user_id", ASCENDING), ("session_id", ASCENDING), ("seq", ASCENDING)], name="exchange", unique=True),
-    IndexModel(
-        [("user_id", ASCENDING), ("session_id", ASCENDING), ("pending", ASCENDING), ("seq", ASCENDING)],
-        name="uncaptured",
-        partialFilterExpression={"pending": True},
-    ),
-]
-
-
 @dataclass(frozen=True, slots=True)
 class Collections:
     """Our collections in one database, reached through the documents bound to it."""
@@ -227,6 +218,8 @@ class Collections:
     jobs: Collection
     profiles: Collection
     sessions: Collection
+    proposals: Collection
+    profile_jobs: Collection
 
 
 async def bind(database: Database, prefix: str, *, create_indexes: bool) -> Collections:
@@ -239,6 +232,8 @@ async def bind(database: Database, prefix: str, *, create_indexes: bool) -> Coll
         _document(StoredLane, f"{prefix}jobs", LANE_INDEXES),
         _document(StoredProfile, f"{prefix}profiles", PROFILE_INDEXES),
         _document(StoredExchange, f"{prefix}sessions", SESSION_INDEXES),
+        _document(StoredProposal, f"{prefix}proposals", PROPOSAL_INDEXES),
+        _document(StoredLane, f"{prefix}profile_jobs", PROFILE_LANE_INDEXES),
     ]
     await init_beanie(database=database, document_models=models, skip_indexes=not create_indexes)
     return Collections(*map(_collection, models))

@@ -10,16 +10,17 @@ from uuid import uuid4
 from pymongo import ReturnDocument
 from pymongo.errors import DuplicateKeyError
 
-from ..errors import AsyncMemError, BacklogFullError, MemoryNotFoundError, StoreTimeoutError, TicketExpiredError
+from ..errors import AsyncMemError, BacklogFullError, StoreTimeoutError, TicketExpiredError
 from ..fingerprints import job_print, user_print
-from ..outcomes import pack_error, pack_result, unpack_error, unpack_result
-from ..types import CaptureResult, Change, QueueStatus
+from ..modes import LearningMode
+from ..outcomes import pack_error, unpack_error
+from ..types import QueueStatus
 from . import lanes
 from .core import ATTEMPTS, Core, pages
 from .documents import Row
 from .lanes import Keeping, NewJob
-from .reader import Reader
-from .rows import aware, from_note, to_note
+from .results import Results
+from .rows import aware
 from .translate import translated
 
 _EVER = datetime(1, 1, 1)  # noqa: DTZ001  as BSON has it: before every time
@@ -37,6 +38,7 @@ class Queued:
         agent_id: recorded on what is added.
         team_id: recorded on what is added.
         key: the fingerprint of its idempotency key.
+        mode: what of it is applied at once, and what waits as proposals.
     """
 
     id: str
@@ -46,6 +48,7 @@ class Queued:
     agent_id: str | None = None
     team_id: str | None = None
     key: bytes | None = None
+    mode: LearningMode = LearningMode.ALWAYS
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,19 +89,33 @@ class Claim:
 class Found:
     """What became of a job: its result, its error, or neither as long as it waits."""
 
-    result: CaptureResult | None = None
+    result: Any = None
     error: AsyncMemError | None = None
 
 
 class Jobs:
-    """Reads and writes one database's queue."""
+    """Reads and writes one database's queue of memories, or of profiles of one name.
 
-    def __init__(self, core: Core, reader: Reader) -> None:
+    Args:
+        core: the database.
+        results: writes down what came of jobs.
+        profile: the profiles' name.
+
+    Attributes:
+        results: writes down what came of jobs.
+    """
+
+    def __init__(self, core: Core, results: Results, profile: str | None = None) -> None:
         self._core = core
-        self._reader = reader
-        self._lanes = core.collections.jobs
+        self.results = results
+        self._about: Row = {} if profile is None else {"profile": profile}
+        self._lanes = core.collections.jobs if profile is None else core.collections.profile_jobs
         settings = core.settings
         self._keep = Keeping(settings.result_memory, max(settings.retention, timedelta(hours=1)))
+
+    def _lane(self, user_id: str) -> Row:
+        name = ":".join((user_print(user_id), *self._about.values()))
+        return {"_id": name, "user_id": user_id, **self._about}
 
     async def enqueue(self, user_id: str, job: NewJob, *, flush: bool) -> str:
         """Put a job into its user's lane; its id, or that of the same job where it waits already. One write.
@@ -114,7 +131,7 @@ class Jobs:
         async with self._core.calling():
             for _ in range(ATTEMPTS):
                 with suppress(DuplicateKeyError):  # somebody else made the lane at the same moment
-                    row = await self._lanes.find_one_and_update(_lane(user_id), update, **options)
+                    row = await self._lanes.find_one_and_update(self._lane(user_id), update, **options)
                     # SecantusDB may answer without it where others write to the lane meanwhile; again changes nothing
                     if row is not None and "last" in row:
                         break
@@ -130,7 +147,11 @@ class Jobs:
 
     async def due(self, limit: int) -> list[Due]:
         """The lanes that may be taken first, of everybody, in the order of their turn: a scan of the index."""
-        begin: list[Row] = [{"$match": {"due": {"$gt": _EVER}}}, {"$sort": {"due": 1}}, {"$limit": limit}]
+        begin: list[Row] = [
+            {"$match": {**self._about, "due": {"$gt": _EVER}}},
+            {"$sort": {"due": 1}},
+            {"$limit": limit},
+        ]
         begin.append({"$project": {"user_id": 1, "due": 1, "now": lanes.NOW}})
         async with self._core.calling():
             cursor = await self._lanes.aggregate(begin)
@@ -144,7 +165,7 @@ class Jobs:
             "projection": {"jobs": {"$slice": lanes.FOLD}, "taken": 1, "attempts": 1, "turn": 1},
             "return_document": ReturnDocument.AFTER,
         }
-        query = {**_lane(due.user_id), "due": due.due}
+        query = {**self._lane(due.user_id), "due": due.due}
         async with self._core.calling():
             row = await self._lanes.find_one_and_update(query, lanes.claim(token, self._core.settings.lease), **options)
         if row is None:
@@ -156,11 +177,10 @@ class Jobs:
         """Lengthen a lease; whether it still is ours."""
         return await self._step(claim, [{"$set": {"due": lanes.later(self._core.settings.lease)}}])
 
-    async def finish(self, claim: Claim, count: int, result: CaptureResult) -> bool:
+    async def finish(self, claim: Claim, count: int, result: Any) -> bool:
         """Take the first jobs out as done, keep their result for a while, and end the lease; whether it was ours."""
         ids = [job.id for job in claim.jobs[:count]]
-        row = pack_result(result, [to_note(change) for change in result.changes])
-        return await self._step(claim, lanes.finish(ids, row, self._keep))
+        return await self._step(claim, lanes.finish(ids, self.results.pack(result), self._keep))
 
     async def bury(self, claim: Claim, error: BaseException) -> bool:
         """Set the first job aside as a dead letter, and end the lease; whether it was ours."""
@@ -173,7 +193,7 @@ class Jobs:
         return await self._step(claim, lanes.give_back(pause, counted=counted, solo=solo))
 
     async def _step(self, claim: Claim, update: list[Row]) -> bool:
-        query = {**_lane(claim.user_id), "holder": claim.token}
+        query = {**self._lane(claim.user_id), "holder": claim.token}
         async with self._core.calling():
             return (await self._lanes.update_one(query, update)).matched_count > 0
 
@@ -184,37 +204,29 @@ class Jobs:
             for name in ("jobs", "dead", "results")
         }
         known = {"jobs": {"$size": picked["jobs"]}, "results": picked["results"], "dead": picked["dead"]}
-        slim: list[Row] = [{"$match": _lane(user_id)}, {"$project": known}, {"$project": {"dead.body": 0}}]
+        slim: list[Row] = [{"$match": self._lane(user_id)}, {"$project": known}, {"$project": {"dead.body": 0}}]
         async with self._core.calling():
             rows = await (await self._lanes.aggregate(slim)).to_list()
         row = rows[0] if rows else {}
         if row.get("results"):
             stored = row["results"][0]
-            return Found(unpack_result(stored, await self.retold(user_id, stored["changes"])))
+            return Found(await self.results.unpack(user_id, stored))
         if row.get("jobs"):
             return Found()
         if row.get("dead"):
             return Found(error=unpack_error(row["dead"][0]["error"]))
         return Found(error=TicketExpiredError("nothing is kept of this capture: its result expired, or it was erased"))
 
-    async def retold(self, user_id: str, notes: Sequence[Row]) -> list[Change]:
-        """The changes that notes are about, as far as the memories' histories tell of them."""
-        told: dict[str, list[Change]] = {}
-        for memory_id in {note["id"]: None for note in notes}:
-            with suppress(MemoryNotFoundError):
-                told[memory_id] = await self._reader.history(user_id, memory_id)
-        return [from_note(note, told.get(note["id"], ())) for note in notes]
-
     async def waiting(self, user_id: str, limit: int) -> list[Queued]:
         """A user's newest jobs that are not done, oldest first."""
         async with self._core.calling():
-            row = await self._lanes.find_one(_lane(user_id), {"jobs": {"$slice": -limit}})
+            row = await self._lanes.find_one(self._lane(user_id), {"jobs": {"$slice": -limit}})
         return [_queued(user_id, job) for job in (row or {}).get("jobs", ())]
 
     async def flush(self) -> None:
         """Let everybody's jobs go that wait for debounce alone: a scan of the index."""
         async with self._core.calling():
-            await self._lanes.update_many({"since": {"$gt": _EVER}}, lanes.flush())
+            await self._lanes.update_many({**self._about, "since": {"$gt": _EVER}}, lanes.flush())
 
     async def status(self, until: datetime | None = None) -> tuple[QueueStatus, datetime | None]:
         """What the whole queue looks like, and the server's time. Read from the index alone.
@@ -233,14 +245,18 @@ class Jobs:
         return QueueStatus(row["count"] - row["held"], oldest, row["held"], dead.get("count", 0)), row["now"]
 
     async def _total(self, query: Row, sums: Row) -> Row:
-        pipeline: list[Row] = [{"$match": query}, {"$group": {"_id": None, **sums}}, {"$set": {"now": lanes.NOW}}]
+        pipeline: list[Row] = [
+            {"$match": {**self._about, **query}},
+            {"$group": {"_id": None, **sums}},
+            {"$set": {"now": lanes.NOW}},
+        ]
         async with self._core.calling():
             rows = await (await self._lanes.aggregate(pipeline)).to_list()
         return rows[0] if rows else {}
 
     async def retry_dead(self, user_id: str | None) -> int:
         """Let one user's dead letters, or everybody's, wait again; how many there were."""
-        query: Row = {"dead_count": {"$gt": 0}} if user_id is None else _lane(user_id)
+        query: Row = {**self._about, "dead_count": {"$gt": 0}} if user_id is None else self._lane(user_id)
         async with self._core.calling():
             cursor = self._lanes.find(query, {"user_id": 1})
             users = [row["user_id"] async for page in pages(cursor) for row in page]
@@ -250,13 +266,13 @@ class Jobs:
         options: Row = {"projection": {"dead_count": 1}, "return_document": ReturnDocument.BEFORE}
         async with self._core.calling():
             update = lanes.revive(self._keep)
-            row = await self._lanes.find_one_and_update(_lane(user_id), update, **options)
+            row = await self._lanes.find_one_and_update(self._lane(user_id), update, **options)
         return int((row or {}).get("dead_count", 0))
 
     async def erase(self, user_id: str) -> int:
         """Forget a user's jobs, whatever became of them; how many there were."""
         async with self._core.calling():
-            row: Row = await self._lanes.find_one_and_delete(_lane(user_id)) or {}
+            row: Row = await self._lanes.find_one_and_delete(self._lane(user_id)) or {}
         return sum(len(row.get(name) or ()) for name in ("jobs", "dead", "results"))
 
     async def watch(self) -> AsyncGenerator[str, None]:
@@ -273,11 +289,8 @@ class Jobs:
                     yield event["documentKey"]["_id"]
 
 
-def _lane(user_id: str) -> Row:
-    return {"_id": user_print(user_id), "user_id": user_id}
-
-
 def _queued(user_id: str, row: Row) -> Queued:
     said: Any = aware(row["said"])
     optional = {name: row.get(name) for name in ("agent_id", "team_id", "key")}
-    return Queued(row["id"], job_print(user_id, row["id"], row["tries"]), bytes(row["body"]), said, **optional)
+    mode, guard = LearningMode(row.get("mode", "always")), job_print(user_id, row["id"], row["tries"])
+    return Queued(row["id"], guard, bytes(row["body"]), said, **optional, mode=mode)

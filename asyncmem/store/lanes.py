@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from ..modes import LearningMode
 from .documents import Row
 
 NOW: Row = {"$toDate": {"$toLong": "$$NOW"}}
@@ -53,6 +54,7 @@ class NewJob:
         agent_id: recorded on what is added.
         team_id: recorded on what is added.
         key: the fingerprint of its idempotency key.
+        mode: what of it is applied at once, and what waits as proposals.
     """
 
     id: str
@@ -62,12 +64,14 @@ class NewJob:
     agent_id: str | None = None
     team_id: str | None = None
     key: bytes | None = None
+    mode: LearningMode = LearningMode.ALWAYS
 
     def to_row(self) -> Row:
         """What the lane holds of it; the server adds the time."""
         row: Row = {"id": self.id, "mark": self.mark, "body": self.body, "said": self.said}
         row |= {"size": len(self.body), "tries": 0}
-        given = {"agent_id": self.agent_id, "team_id": self.team_id, "key": self.key}
+        given: Row = {"agent_id": self.agent_id, "team_id": self.team_id, "key": self.key}
+        given |= {} if self.mode == LearningMode.ALWAYS else {"mode": self.mode.value}
         return row | {name: value for name, value in given.items() if value is not None}
 
 
@@ -179,7 +183,9 @@ def flush() -> list[Row]:
 def revive(keep: Keeping) -> list[Row]:
     """Let dead letters wait again, behind the others."""
     again: Row = {"tries": {"$add": ["$$j.tries", 1]}, "at": NOW}
-    kept: Row = {name: f"$$j.{name}" for name in ("id", "mark", "body", "said", "size", "agent_id", "team_id", "key")}
+    kept: Row = {
+        name: f"$$j.{name}" for name in ("id", "mark", "body", "said", "size", "agent_id", "team_id", "key", "mode")
+    }
     jobs = {"$concatArrays": ["$jobs", {"$map": {"input": "$dead", "as": "j", "in": {**kept, **again}}}]}
     return [
         {"$set": {"jobs": jobs, "dead": []}},

@@ -104,12 +104,14 @@ def _row(record: ProfileRecord) -> Row:
         "fields": {name: asdict(told) for name, told in record.fields.items()},
         "history": history,
         "revision": record.revision,
+        **({"guards": list(record.guards)} if record.guards else {}),
     }
 
 
 def _record(row: Row) -> ProfileRecord:
     fields = {name: _field(told) for name, told in row["fields"].items()}
-    return ProfileRecord(json.loads(row["values"]), fields, tuple(map(_change, row["history"])), row["revision"])
+    history, guards = tuple(map(_change, row["history"])), tuple(bytes(g) for g in row.get("guards", ()))
+    return ProfileRecord(json.loads(row["values"]), fields, history, row["revision"], guards)
 
 
 def _field(told: Row) -> ProfileField:

@@ -105,7 +105,7 @@ class Remover:
     async def erase(self, user_id: str) -> ErasureReceipt:
         """Delete every trace of a user; what there was. Calls under way leave none either."""
         # before the announcement: a worker asks how often it was announced, and then takes a job
-        jobs = await self._jobs.erase(user_id)
+        jobs = await self._jobs.erase(user_id) + await self._profile_jobs(user_id)
         await self._archive.announce(user_id)
         await self._captures.announce(user_id)
         captures = await self._captures.erase(user_id)  # first, so that nobody finishes a journal of theirs
@@ -123,6 +123,7 @@ class Remover:
             "jobs": jobs,
             "profiles": await self._profiles(user_id),
             "sessions": await self._sessions(user_id),
+            "proposals": await self._proposals(user_id),
         }
         return ErasureReceipt(user_id, counts, self._core.now())
 
@@ -133,6 +134,17 @@ class Remover:
     async def _sessions(self, user_id: str) -> int:
         async with self._core.calling():
             return (await self._core.collections.sessions.delete_many({"user_id": user_id})).deleted_count
+
+    async def _profile_jobs(self, user_id: str) -> int:
+        lanes = self._core.collections.profile_jobs
+        async with self._core.calling():
+            rows = await lanes.find({"user_id": user_id}).to_list()
+            await lanes.delete_many({"user_id": user_id})
+        return sum(len(row.get(name) or ()) for row in rows for name in ("jobs", "dead", "results"))
+
+    async def _proposals(self, user_id: str) -> int:
+        async with self._core.calling():
+            return (await self._core.collections.proposals.delete_many({"user_id": user_id})).deleted_count
 
     async def _optimizations(self, user_id: str) -> int:
         async with self._core.calling():

@@ -72,7 +72,21 @@ class Remove:
     base: str | None
 
 
-Step = Insert | Revise | Remove
+@dataclass(frozen=True, slots=True)
+class Propose:
+    """A change waits for approval."""
+
+    row: Row
+
+
+@dataclass(frozen=True, slots=True)
+class Approve:
+    """A proposal has been carried out."""
+
+    proposal_id: str
+
+
+Step = Insert | Revise | Remove | Propose | Approve
 
 
 def to_step(grounded: Grounded, batch: Batch, now: datetime) -> Step | None:
@@ -116,6 +130,6 @@ def pack(steps: Iterable[Step], at: datetime, cause: str) -> Binary:
 def unpack(packed: bytes) -> tuple[list[Step], datetime, str]:
     """The steps that a journal kept, when and why they were to be taken."""
     document: dict[str, Any] = bson.decode(packed, codec_options=_CODEC)  # pyright: ignore[reportUnknownMemberType]
-    made: dict[str, type[Insert | Revise | Remove]] = {"Insert": Insert, "Revise": Revise, "Remove": Remove}
+    made = {kind.__name__: kind for kind in (Insert, Revise, Remove, Propose, Approve)}
     steps: Sequence[Step] = [made[kind](**fields) for kind, fields in document["steps"]]
     return list(steps), document["at"], document["cause"]

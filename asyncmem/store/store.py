@@ -7,6 +7,7 @@ import pymongo
 
 from ..settings import Settings
 from .apply import Applier
+from .approvals import Approvals
 from .archive import Archive
 from .captures import Captures
 from .connect import Capabilities, Connection, connect
@@ -14,8 +15,10 @@ from .core import Core, Gate
 from .documents import bind
 from .jobs import Jobs
 from .profiles import Profiles
+from .proposals import Proposals
 from .reader import Reader
 from .remover import Remover
+from .results import CaptureResults, ProfileResults
 from .scanner import Scanner
 from .sessions import Sessions
 from .swaps import Swaps
@@ -38,11 +41,18 @@ class MemoryStore:
     scan: Scanner
     vectors: VectorShelf
     jobs: Jobs
+    results: CaptureResults
     profiles: Profiles
     sessions: Sessions
+    proposals: Proposals
+    approvals: Approvals
     capabilities: Capabilities
     _connection: Connection = field(repr=False)
     _core: Core = field(repr=False)
+
+    def profile_jobs(self, name: str) -> Jobs:
+        """The queue of conversations that are to be read for profiles of a name."""
+        return Jobs(self._core, ProfileResults(self.profiles, self.proposals, name), name)
 
     async def aclose(self) -> None:
         """Wait for calls under way, then let go of the database. A client that was handed in stays open.
@@ -86,13 +96,14 @@ async def open_store(db: object, settings: Settings) -> MemoryStore:
 
 def _assembled(core: Core, connection: Connection) -> MemoryStore:
     archive, captures = Archive(core), Captures(core)
-    reader = Reader(core, archive)
-    jobs = Jobs(core, reader)
+    reader, proposals = Reader(core, archive), Proposals(core, captures)
+    results = CaptureResults(reader, proposals)
+    jobs = Jobs(core, results)
     writer = Writer(core, reader, archive)
     remover = Remover(core, reader, archive, captures, jobs)
     transactions = connection.capabilities.transactions
     swaps = Swaps(core, archive, captures, transactions=transactions)
-    applier = Applier(core, archive, captures, remover, swaps, transactions=transactions)
+    applier = Applier(core, archive, captures, remover, swaps, proposals, transactions=transactions)
     return MemoryStore(
         read=reader,
         write=writer,
@@ -104,8 +115,11 @@ def _assembled(core: Core, connection: Connection) -> MemoryStore:
         scan=Scanner(core),
         vectors=VectorShelf(core),
         jobs=jobs,
+        results=results,
         profiles=Profiles(core, captures),
         sessions=Sessions(core, captures),
+        proposals=proposals,
+        approvals=Approvals(proposals, captures, applier),
         capabilities=connection.capabilities,
         _connection=connection,
         _core=core,

@@ -6,14 +6,16 @@ from hashlib import blake2b
 
 from pymongo.errors import DuplicateKeyError
 
+from ..proposal_values import Proposal
 from ..types import Change, Skipped
 from . import queries
 from .archive import Archive, life_of
 from .captures import Captures
 from .core import ATTEMPTS, Core, Session
 from .documents import Row
+from .proposals import PENDING_ALREADY, Proposals
 from .rows import Vectors, aware, revised, to_memory, to_row, update_of
-from .steps import MAX_PRINTS, Insert, Remove, Revise, Step
+from .steps import MAX_PRINTS, Approve, Insert, Propose, Remove, Revise, Step
 from .writer import contended
 
 GONE = "the memory is gone"
@@ -34,6 +36,7 @@ class Taker:
         core: the database.
         archive: where what leaves the memories is kept.
         captures: where tombstones are left.
+        proposals: where what waits for approval is.
         user_id: whose memories.
         at: when, as all changes of the batch record it.
         cause: why.
@@ -46,6 +49,7 @@ class Taker:
     core: Core
     archive: Archive
     captures: Captures
+    proposals: Proposals
     user_id: str
     at: datetime
     cause: str
@@ -54,7 +58,7 @@ class Taker:
     again: bool = False
     vectors: Vectors = field(default_factory=dict[str, Row], repr=False)
 
-    async def take(self, step: Step) -> Change | Skipped | None:
+    async def take(self, step: Step) -> Change | Skipped | Proposal | None:
         """Take a step; what came of it, ``None`` if it was taken before.
 
         Raises:
@@ -65,8 +69,23 @@ class Taker:
                 return await self._insert(step.row)
             case Revise():
                 return await self._revise(step)
-            case Remove():  # pragma: no branch  there are no others
+            case Remove():
                 return await self._remove(step)
+            case Propose():
+                return await self._propose(step.row)
+            case Approve():  # pragma: no branch  there are no others
+                await self._approve(step.proposal_id)
+                return None
+
+    async def _propose(self, row: Row) -> Proposal | Skipped:
+        if await self.proposals.put(row, self.session):
+            return self.proposals.value(row)
+        return Skipped(row["kind"], PENDING_ALREADY, row.get("after"), row.get("memory_id"))
+
+    async def _approve(self, proposal_id: str) -> None:
+        settled = await self.proposals.settle(self.user_id, proposal_id, "approved", self.session)
+        if self.strict and not settled:  # erased, or outdated by another approval, at this very moment
+            raise BaseChangedError
 
     async def _insert(self, row: Row) -> Change | Skipped | None:
         memories = self.core.collections.memories

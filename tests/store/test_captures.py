@@ -306,7 +306,8 @@ async def test_a_journal_that_was_left_is_finished_once(uri: str, clock: Clock) 
         ]
         record = store.captures.record("lin", "x", [b"1"])
         for again in (False, True):  # the first half was done before the crash, and changed since
-            taker = Taker(store.captures._core, store.archive, store.captures, "lin", clock.now, "capture", again=again)
+            shelves = (store.captures._core, store.archive, store.captures, store.proposals)
+            taker = Taker(*shelves, "lin", clock.now, "capture", again=again)
             if not again:
                 for step in (gone, steps[2], steps[5]):
                     assert await taker.take(step) is not None
