@@ -98,9 +98,9 @@ class _Step:
         return revised(self._schema, record, values, cause=PROPOSAL, now=self._now, evidence=words, guard=guard)
 
     def _changed(self, values: Values) -> Values | None:
-        """The values with the field changed; ``None`` if it is another by now, or the value does not fit any more."""
+        """The values with the field changed; ``None`` if it is another by now, or the value does not fit."""
         field, proposal = str(self._proposal.field), self._proposal
-        if values.get(field) != proposal.before:
+        if field not in self._schema.model_fields or values.get(field) != proposal.before:
             return None
         try:
             if proposal.kind == "unset":

@@ -2,7 +2,8 @@
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, cast
+from types import GenericAlias
+from typing import Annotated, Any, ClassVar, Literal, cast
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
@@ -113,7 +114,9 @@ def _arguments(schema: type[UserProfile], unset: str) -> type[BaseModel]:
         kind: Any = Annotated[field.annotation, *field.metadata] if field.metadata else field.annotation
         fields[name] = (kind | None, Field(default=None, description=field.description))
     described = "Names of fields that the user takes back."
-    fields[unset] = (list[str] | None, Field(default=None, max_length=64, description=described))
+    names: Any = Literal[tuple(schema.model_fields)]
+    listed: Any = GenericAlias(list, (names,))
+    fields[unset] = (listed | None, Field(default=None, max_length=64, description=described))
     return create_model("UpdateProfile", __base__=_UpdateProfile, **fields)
 
 

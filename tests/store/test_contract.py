@@ -395,7 +395,16 @@ async def test_erase_removes_every_trace(manager: MemoryManager) -> None:
     receipt = await manager.erase_user("lin")
     assert (receipt.user_id, receipt.counts, receipt.total) == (
         "lin",
-        {"memories": 1, "archive": 1, "captures": 0, "optimizations": 0, "jobs": 0, "profiles": 0, "sessions": 0},
+        {
+            "memories": 1,
+            "archive": 1,
+            "captures": 0,
+            "optimizations": 0,
+            "jobs": 0,
+            "profiles": 0,
+            "sessions": 0,
+            "proposals": 0,
+        },
         2,
     )
     with pytest.raises(MemoryNotFoundError):

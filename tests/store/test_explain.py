@@ -9,7 +9,19 @@ from typing import Any
 import pytest
 from pymongo import AsyncMongoClient
 
-from asyncmem import Agent, Curator, MemoryManager, Range, Settings, UserMemory
+from asyncmem import (
+    Agent,
+    Curator,
+    LearningMachine,
+    LearningMode,
+    MemoryManager,
+    ProposalOutdatedError,
+    Range,
+    Settings,
+    UserMemory,
+    UserMemoryConfig,
+    UserProfileConfig,
+)
 from asyncmem.testing import HashEmbedder, ScriptedModel
 
 from ..servers import with_database
@@ -174,13 +186,53 @@ async def test_every_query_is_answered_by_an_index(
         await check(uri, database_name, commands)
 
 
-async def check(uri: str, database: str, commands: list[Row]) -> None:
+@pytest.mark.parametrize("kind", ["replica_set", "standalone"])
+async def test_every_query_of_learning_is_answered_by_an_index(
+    kind: str, request: pytest.FixtureRequest, database_name: str
+) -> None:
+    """So it is with proposals, and with profiles that are read in the background."""
+    uri = with_database(request.getfixturevalue(f"{kind}_uri"), database_name)
+    rows, swims = ({"op": "add", "memory": f"{what}", "evidence": f"I {what}"} for what in ("row", "swim"))
+    named = {"changes": [{"field": "name", "action": "set", "value": "Ada", "evidence": "my name is Ada"}]}
+    unnamed = {"changes": [{"field": "name", "action": "set", "value": "Eve", "evidence": "my name is Eve"}]}
+    async with recorded(uri, plan(rows, swims), json.dumps(named), json.dumps(unnamed)) as (manager, recorder):
+        await learn(manager, "lin")
+        everybody = {"asyncmem_memories": 0, "asyncmem_profile_jobs": 4, **_FEWER}
+        await check(uri, database_name, list(recorder.commands), everybody, least=20)
+
+
+_FEWER = {"asyncmem_captures": 1, "asyncmem_optimizations": 1, "asyncmem_jobs": 3}
+
+
+async def learn(manager: MemoryManager, lin: str) -> None:
+    """Propose, list, approve, reject, come too late; read for a profile at once and in the background; erase."""
+    memories = LearningMachine(manager, user_memory=UserMemoryConfig(mode=LearningMode.PROPOSE))
+    profiles = LearningMachine(manager, user_profile=UserProfileConfig(mode=LearningMode.PROPOSE))
+    first, second = (await memories.capture("I row and I swim", user_id=lin)).proposals
+    for status in ("pending", "expired", None):
+        await memories.list_proposals(user_id=lin, status=status, limit=5)
+    await memories.approve(first.proposal_id, user_id=lin)
+    await memories.reject(second.proposal_id, user_id=lin)
+    (field,) = (await profiles.capture("my name is Ada", user_id=lin)).proposals
+    await profiles.user_profile_store.update(lin, name="Bea")
+    with pytest.raises(ProposalOutdatedError):
+        await profiles.approve(field.proposal_id, user_id=lin)
+    tickets = await profiles.process("my name is Eve", user_id=lin)
+    (field,) = (await tickets.wait(30)).proposals
+    await profiles.approve(field.proposal_id, user_id=lin)
+    await profiles.drain(30)
+    await manager.erase_user(lin)
+
+
+async def check(
+    uri: str, database: str, commands: list[Row], all_users: dict[str, int] = EVERYBODY, least: int = 40
+) -> None:
     """Explain each shape of query once."""
     seen: dict[str, Row] = {}
     for command in commands:
         for one in single(command):
             seen.setdefault(json.dumps([collection_of(one), shape(one)], sort_keys=True, default=str), one)
-    assert len(seen) > 40
+    assert len(seen) > least
     everybody: dict[str, set[str]] = {}
     async with AsyncMongoClient[Row](uri) as client:
         for one in seen.values():
@@ -196,4 +248,4 @@ async def check(uri: str, database: str, commands: list[Row]) -> None:
                 assert leading <= {"user_id", "_id", "pending"}, (where, what, leading)
             else:
                 everybody.setdefault(where, set()).add(json.dumps(shape(what), sort_keys=True))
-    assert {where: len(shapes) for where, shapes in everybody.items()} == EVERYBODY, everybody
+    assert {where: len(shapes) for where, shapes in everybody.items()} == all_users, everybody

@@ -802,7 +802,7 @@ async def test_a_dead_letter_is_closed_to_late_workers(uri: str) -> None:
         await manager.schedule("I like rum", user_id="lin")
         claim = await take(manager)
         assert claim is not None
-        await workers.capturer.carry_out(store, [workers_talk(claim)], 0, claim.turn)
+        await workers.carrier.carry_out(store, [workers_talk(claim)], 0, claim.turn)
         await workers._failed(claim, ValueError("poison"))
         assert await texts(manager) == ["I like tea", "I like rum"]
         assert await manager.queue_status() == QueueStatus()
