@@ -134,79 +134,39 @@ if TYPE_CHECKING:
     )
 
 _HOMES = {
-    "agent": ("Agent", "AnswerFinished", "RunResult", "ToolFailure"),
-    "filters": ("Range",),
-    "interfaces.fastembed": ("FastEmbedEmbedder",),
+    "agent": "Agent AnswerFinished RunResult ToolFailure",
+    "filters": "Range",
+    "interfaces.fastembed": "FastEmbedEmbedder",
     "learning": (
-        "LearningMachine",
-        "LearningResult",
-        "LearningTickets",
-        "LearningTools",
-        "ProposalDecision",
-        "UserMemoryConfig",
-        "UserMemoryStore",
-        "UserProfileConfig",
-        "UserProfileStore",
-        "describe_proposals",
+        "LearningMachine LearningResult LearningTickets LearningTools ProposalDecision UserMemoryConfig "
+        "UserMemoryStore UserProfileConfig UserProfileStore describe_proposals"
     ),
     "llm": (
-        "LLM",
-        "ChatDelta",
-        "ChatModel",
-        "ChatReply",
-        "ChatRequest",
-        "Embedder",
-        "Embeddings",
-        "RunFinished",
-        "StreamingModel",
-        "Structured",
-        "TextDelta",
-        "Tool",
-        "ToolCall",
-        "ToolDone",
-        "ToolResult",
-        "ToolStarted",
+        "LLM ChatDelta ChatModel ChatReply ChatRequest Embedder Embeddings RunFinished StreamingModel Structured "
+        "TextDelta Tool ToolCall ToolDone ToolResult ToolStarted"
     ),
-    "manager": ("MemoryManager",),
-    "modes": ("LearningMode",),
+    "manager": "MemoryManager",
+    "modes": "LearningMode",
     "optimize": (
-        "CurationResult",
-        "Curator",
-        "DeduplicateStrategy",
-        "Fact",
-        "Lost",
-        "MemoryOptimizationStrategy",
-        "MemoryOptimizationStrategyType",
-        "OptimizationModel",
-        "OptimizationResult",
-        "PreservationReport",
-        "SummarizeStrategy",
-        "TimeWindowStrategy",
-        "TopicsStrategy",
+        "CurationResult Curator DeduplicateStrategy Fact Lost MemoryOptimizationStrategy "
+        "MemoryOptimizationStrategyType OptimizationModel OptimizationResult PreservationReport "
+        "SummarizeStrategy TimeWindowStrategy TopicsStrategy"
     ),
-    "profile_values": ("ProfileChange", "ProfileField", "ProfileResult", "UserProfile"),
-    "proposal_values": ("Proposal",),
-    "runs": ("OptimizationRun", "OptimizationUndo"),
-    "search": ("Retriever", "SearchRequest", "Sources"),
-    "settings": ("LLMSettings", "Settings"),
-    "task_tools": ("task_tool",),
-    "tickets": ("CaptureTicket", "ProfileTicket"),
-    "toolbox": ("MemoryTools", "memory_tools"),
+    "profile_values": "ProfileChange ProfileField ProfileResult UserProfile",
+    "proposal_values": "Proposal",
+    "runs": "OptimizationRun OptimizationUndo",
+    "search": "Retriever SearchRequest Sources",
+    "settings": "LLMSettings Settings",
+    "task_tools": "task_tool",
+    "tickets": "CaptureTicket ProfileTicket",
+    "toolbox": "MemoryTools memory_tools",
     "types": (
-        "CaptureResult",
-        "Change",
-        "ErasureReceipt",
-        "MemorySearchResult",
-        "Message",
-        "QueueStatus",
-        "Scope",
-        "Skipped",
-        "Usage",
-        "UserMemory",
-        "WorkerReport",
+        "CaptureResult Change ErasureReceipt MemorySearchResult Message QueueStatus Scope Skipped Usage "
+        "UserMemory WorkerReport"
     ),
 }
-_HOME = {name: home for home, names in _HOMES.items() for name in names}
+"""Where names come from; errors are the rest."""
+_HOME = {name: home for home, names in _HOMES.items() for name in names.split()}
 
 __all__ = [
     "LLM",
