@@ -292,5 +292,5 @@ class Jobs:
 def _queued(user_id: str, row: Row) -> Queued:
     said: Any = aware(row["said"])
     optional = {name: row.get(name) for name in ("agent_id", "team_id", "key")}
-    mode, guard = LearningMode(row.get("mode", "always")), job_print(user_id, row["id"], row["tries"])
+    mode, guard = LearningMode(row.get("mode") or "always"), job_print(user_id, row["id"], row["tries"])
     return Queued(row["id"], guard, bytes(row["body"]), said, **optional, mode=mode)
