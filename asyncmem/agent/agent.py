@@ -9,6 +9,7 @@ from weakref import WeakValueDictionary
 
 from ..cleaning import clean_id, encodable, utc_now
 from ..errors import ConfigurationError, InvalidMessageError, StoreError
+from ..learning import LearningMachine
 from ..llm import LLM, ChatModel, Tool, ToolRun
 from ..llm.events import RunFinished
 from ..llm.provider import Completion, Router
@@ -38,6 +39,8 @@ class Agent:
             ``"openai/gpt-4o"``.
         llm: how that model is called.
         memory_manager: whose memories stand in the prompt, and where sessions are stored.
+        learning: in the place of ``memory_manager`` and its switches: memories and profile stand in the prompt, and the
+            machine's modes decide what is captured behind answers, and which tools the model has.
         enable_agentic_memory: the model has the tool ``update_user_memory(task)``.
         memory_tools: the model has the memory tools that the manager's four flags allow, and may search and list.
         update_memory_on_run: each run is captured in the background, after its answer.
@@ -46,7 +49,7 @@ class Agent:
         max_rounds: replies that the model may give in one run.
         max_calls: tool calls that are carried out in one run.
         history_tokens: estimated tokens of a session that a prompt shows; what is older is summarised.
-        context_tokens: estimated tokens of the memories in a prompt.
+        context_tokens: estimated tokens of the memories in a prompt; a learning machine has its own.
         on_context_failure: what becomes of a run whose memories can't be read: ``"answer"`` goes on without, and says
             so in ``RunResult.context_error``; ``"raise"`` raises the error.
         agent_id: recorded on what this agent adds to the memories.
@@ -63,6 +66,7 @@ class Agent:
         *,
         llm: LLMSettings | None = None,
         memory_manager: MemoryManager | None = None,
+        learning: LearningMachine | None = None,
         enable_agentic_memory: bool = False,
         memory_tools: bool = False,
         update_memory_on_run: bool = False,
@@ -85,6 +89,7 @@ class Agent:
         )
         self._source: Source | None = to_source(
             memory_manager,
+            learning,
             enable_agentic_memory=enable_agentic_memory,
             memory_tools=memory_tools,
             update_memory_on_run=update_memory_on_run,
@@ -221,7 +226,9 @@ class Agent:
 
     def _stored(self) -> Source:
         if self._source is None:
-            raise ConfigurationError("a session needs a place to be stored: pass memory_manager= to the Agent")
+            raise ConfigurationError(
+                "a session needs a place to be stored: pass memory_manager= or learning= to the Agent"
+            )
         return self._source
 
     async def _finish(self, run: Run, done: ToolRun) -> RunResult:

@@ -6,11 +6,12 @@ from typing import Any, Literal, cast
 
 from ..cleaning import clean_id
 from ..errors import ConfigurationError
+from ..learning import LearningMachine
 from ..llm import Tool
 from ..manager import MemoryManager
 from ..settings import LLMSettings
 from .functions import to_tool
-from .sources import ManagerSource, Source, Switches
+from .sources import LearningSource, ManagerSource, Source, Switches
 
 OnContextFailure = Literal["answer", "raise"]
 MAX_TOKENS = 1_000_000
@@ -72,6 +73,7 @@ def check_names(tools: Sequence[Tool[Any]]) -> None:
 
 def to_source(
     memory_manager: object,
+    learning: object,
     *,
     enable_agentic_memory: object,
     memory_tools: object,
@@ -94,12 +96,17 @@ def to_source(
     for name, flag in switches.items():
         check_kind(name, flag, bool)
     check_kind("memory_manager", memory_manager, MemoryManager, optional=True)
+    check_kind("learning", learning, LearningMachine, optional=True)
     check_count("context_tokens", context_tokens)
     ids = {
         name: None if given is None else clean_id(given, name)
         for name, given in (("agent_id", agent_id), ("team_id", team_id))
     }
     on = [name for name, flag in switches.items() if flag]
+    if isinstance(learning, LearningMachine):
+        if memory_manager is not None or on:
+            raise ConfigurationError("learning decides by its modes: leave memory_manager and its switches out")
+        return LearningSource(learning, ids["agent_id"], ids["team_id"])
     if not isinstance(memory_manager, MemoryManager):
         if on:
             raise ConfigurationError(f"{' and '.join(on)} need memory_manager: pass a MemoryManager")

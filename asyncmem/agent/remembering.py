@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from ..errors import AsyncMemError, InvalidInputError
 from ..session_values import Exchange, Said
-from ..tickets import CaptureTicket
 from ..types import Message
 from .history import Past, is_enough, past_of
+from .results import Ticket
 from .sources import Source
 
 if TYPE_CHECKING:  # the store is opened, and PyMongo imported, only when a verb needs it
@@ -26,7 +26,7 @@ class Left:
         capture_error: why it is not scheduled.
     """
 
-    captures: list[CaptureTicket] = field(default_factory=list[CaptureTicket])
+    captures: list[Ticket] = field(default_factory=list[Ticket])
     session_error: AsyncMemError | None = None
     capture_error: AsyncMemError | None = None
 

@@ -3,11 +3,15 @@
 from dataclasses import dataclass, field
 
 from ..errors import AsyncMemError
+from ..learning import LearningTickets
 from ..llm.chat import WireMessage
 from ..llm.events import TextDelta, ToolDone, ToolStarted
 from ..llm.tools import Stopped, ToolResult
 from ..tickets import CaptureTicket
 from ..usage import Usage
+
+Ticket = CaptureTicket | LearningTickets
+"""What was scheduled: by a manager, or by a learning machine. ``await ticket.wait()`` says what came of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +61,7 @@ class RunResult:
     usage: Usage = field(default_factory=Usage)
     rounds: int = 1
     stopped: Stopped = "answer"
-    captures: list[CaptureTicket] = field(default_factory=list[CaptureTicket])
+    captures: list[Ticket] = field(default_factory=list[Ticket])
     context_error: AsyncMemError | None = None
     summary_error: AsyncMemError | None = None
     session_error: AsyncMemError | None = None

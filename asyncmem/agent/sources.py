@@ -1,17 +1,18 @@
-"""Where an agent's memory comes from: a manager by its switches."""
+"""Where an agent's memory comes from: a manager by its switches, or a learning machine by its modes."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ..learning import LearningMachine
 from ..llm import Tool
 from ..manager import MemoryManager
 from ..task_tools import task_tool
-from ..tickets import CaptureTicket
 from ..toolbox import memory_tools
 from ..types import Message
 from .recalling import Recalled, recalled
+from .results import Ticket
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +51,7 @@ class Source(ABC):
         """The tools that the model has on a user's memories."""
 
     @abstractmethod
-    async def schedule(self, messages: Sequence[Message], user_id: str) -> list[CaptureTicket]:
+    async def schedule(self, messages: Sequence[Message], user_id: str) -> list[Ticket]:
         """Have a conversation captured in the background."""
 
 
@@ -85,7 +86,40 @@ class ManagerSource(Source):
             found += memory_tools(self.manager, user_id=user_id, **allowed, **wrote).tools()  # type: ignore[arg-type]
         return found
 
-    async def schedule(self, messages: Sequence[Message], user_id: str) -> list[CaptureTicket]:
+    async def schedule(self, messages: Sequence[Message], user_id: str) -> list[Ticket]:
         """One durable write."""
         agent_id, team_id = self._switches.agent_id, self._switches.team_id
         return [await self.manager.schedule(list(messages), user_id=user_id, agent_id=agent_id, team_id=team_id)]
+
+
+class LearningSource(Source):
+    """A learning machine: its modes decide what is captured, and which tools there are."""
+
+    def __init__(self, machine: LearningMachine, agent_id: str | None, team_id: str | None) -> None:
+        self.manager = machine.manager
+        self.captures = True
+        self._machine = machine
+        self._agent_id = agent_id
+        self._team_id = team_id
+
+    async def recall(self, user_id: str, message: str) -> Recalled:
+        """Memories and profile, as the machine is configured."""
+
+        async def build(query: str | None) -> str:
+            return await self._machine.build_context(user_id=user_id, query=query)
+
+        async def count() -> int:
+            return await self.manager.count_user_memories(user_id=user_id)
+
+        return await recalled(build, count, message)
+
+    def tools(self, user_id: str) -> list[Tool[Any]]:
+        """Those of what is learnt by tools."""
+        return self._machine.get_tools(user_id=user_id, agent_id=self._agent_id, team_id=self._team_id).tools()
+
+    async def schedule(self, messages: Sequence[Message], user_id: str) -> list[Ticket]:
+        """What is not learnt by tools."""
+        tickets = await self._machine.process(
+            list(messages), user_id=user_id, agent_id=self._agent_id, team_id=self._team_id
+        )
+        return [] if tickets.memory is None and tickets.profile is None else [tickets]
