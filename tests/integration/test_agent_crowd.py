@@ -15,11 +15,11 @@ from ..servers import with_database
 
 pytestmark = pytest.mark.anyio
 USERS = 50
-SAID = re.compile(r"My code word is (\w+)")
+SAID = re.compile(r"I live in (Town\d+)|My dog is called (Rex\d+)")
 
 
 class Chat(Behaviour):
-    """Answers as ``speaker``; as ``keeper`` plans to remember the code word that was said last."""
+    """Answers as ``speaker``; as ``keeper`` plans to remember what was said last."""
 
     provider: ProviderSimulator
 
@@ -28,8 +28,9 @@ class Chat(Behaviour):
         body = self.provider.received[-1].body
         if body["model"] == "speaker":
             return ChatReply("Noted.")
-        word = SAID.findall(str(body["messages"][-1]["content"]))[-1]
-        add = {"op": "add", "memory": f"Has the code word {word}", "evidence": f"My code word is {word}"}
+        said = list(SAID.finditer(str(body["messages"][-1]["content"])))[-1]
+        memory = f"Lives in {said[1]}" if said[1] else f"Has a dog called {said[2]}"
+        add = {"op": "add", "memory": memory, "evidence": said[0]}
         return ChatReply(json.dumps({"operations": [add]}))
 
 
@@ -48,15 +49,15 @@ async def test_fifty_users_chat_at_once(replica_set_uri: str, database_name: str
 
             async def talk(n: int) -> RunResult:
                 user = f"user {n}"
-                first = await agent.run(f"My code word is word{n}", user_id=user, session_id="chat")
+                first = await agent.run(f"I live in Town{n}", user_id=user, session_id="chat")
                 for ticket in first.captures:
                     await ticket.wait(timeout=120)
-                return await agent.run(f"My code word is other{n}", user_id=user, session_id="chat")
+                return await agent.run(f"My dog is called Rex{n}", user_id=user, session_id="chat")
 
             results = await asyncio.gather(*map(talk, range(USERS)))
             await manager.drain(timeout=120)
             for n, result in enumerate(results):
-                wanted = [f"Has the code word {word}{n}" for word in ("word", "other")]
+                wanted = [f"Lives in Town{n}", f"Has a dog called Rex{n}"]
                 assert [m.memory for m in await manager.get_user_memories(user_id=f"user {n}")] == wanted
                 assert result.context == f"<user_memory>\n- {wanted[0]}\n</user_memory>"
                 assert (result.context_error, result.capture_error, result.session_error) == (None, None, None)
@@ -64,4 +65,4 @@ async def test_fifty_users_chat_at_once(replica_set_uri: str, database_name: str
         prompts: list[Any] = [r.body for r in provider.received if r.body["model"] == "speaker"]
     assert len(prompts) == 2 * USERS
     for body in prompts:
-        assert len(set(re.findall(r"(?:word|other)(\d+)", json.dumps(body["messages"])))) == 1
+        assert len(set(re.findall(r"(?:Town|Rex)(\d+)", json.dumps(body["messages"])))) == 1

@@ -4,7 +4,17 @@ from typing import Any
 
 import pytest
 
-from asyncmem import Agent, ConfigurationError, InvalidIdError, InvalidMessageError, LLMSettings, MemoryManager
+from asyncmem import (
+    Agent,
+    ConfigurationError,
+    InvalidIdError,
+    InvalidMessageError,
+    LearningMachine,
+    LearningMode,
+    LLMSettings,
+    MemoryManager,
+    UserMemoryConfig,
+)
 from asyncmem.agent.recalling import bullets
 from asyncmem.testing import ScriptedModel
 
@@ -35,6 +45,9 @@ def manager() -> MemoryManager:
         ({"update_memory_on_run": True}, "update_memory_on_run need memory_manager"),
         ({"memory_tools": True, "enable_agentic_memory": True}, "enable_agentic_memory and memory_tools need"),
         ({"update_memory_on_run": "no"}, "update_memory_on_run must be a bool"),
+        ({"learning": "always"}, "learning must be a LearningMachine, not a str"),
+        ({"learning": LearningMachine(manager(), user_memory=True), "memory_tools": True}, "decides by its modes"),
+        ({"learning": LearningMachine(manager(), user_memory=True), "memory_manager": manager()}, "by its modes"),
         ({"instructions": 3}, "instructions must be a str"),
         ({"tools": search}, "must be a list"),
         ({"tools": "search"}, "must be a list"),
@@ -58,6 +71,9 @@ def test_a_tool_may_not_hide_a_memory_tool() -> None:
     Agent(ScriptedModel(), memory_manager=manager(), tools=[update_user_memory])
     with pytest.raises(ConfigurationError, match="two tools are named update_user_memory"):
         Agent(ScriptedModel(), memory_manager=manager(), enable_agentic_memory=True, tools=[update_user_memory])
+    learning = LearningMachine(manager(), user_memory=UserMemoryConfig(mode=LearningMode.AGENTIC))
+    with pytest.raises(ConfigurationError, match="two tools are named update_user_memory"):
+        Agent(ScriptedModel(), learning=learning, tools=[update_user_memory])
 
 
 def test_ids_of_agents_are_checked() -> None:
