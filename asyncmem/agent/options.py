@@ -97,30 +97,23 @@ def to_source(
         check_kind(name, flag, bool)
     check_kind("memory_manager", memory_manager, MemoryManager, optional=True)
     check_kind("learning", learning, LearningMachine, optional=True)
-    check_count("context_tokens", context_tokens)
-    ids = {
-        name: None if given is None else clean_id(given, name)
-        for name, given in (("agent_id", agent_id), ("team_id", team_id))
-    }
+    room = check_count("context_tokens", context_tokens)
+    agent, team = _clean_optional("agent_id", agent_id), _clean_optional("team_id", team_id)
     on = [name for name, flag in switches.items() if flag]
     if isinstance(learning, LearningMachine):
         if memory_manager is not None or on:
             raise ConfigurationError("learning decides by its modes: leave memory_manager and its switches out")
-        return LearningSource(learning, ids["agent_id"], ids["team_id"])
-    if not isinstance(memory_manager, MemoryManager):
-        if on:
-            raise ConfigurationError(f"{' and '.join(on)} need memory_manager: pass a MemoryManager")
-        return None
-    return ManagerSource(
-        memory_manager,
-        Switches(
-            task=bool(enable_agentic_memory),
-            tools=bool(memory_tools),
-            capture=bool(update_memory_on_run),
-            context_tokens=check_count("context_tokens", context_tokens),
-            **ids,
-        ),
-    )
+        return LearningSource(learning, agent, team)
+    if isinstance(memory_manager, MemoryManager):
+        task, tools, capture = map(bool, switches.values())
+        return ManagerSource(memory_manager, Switches(task, tools, capture, room, agent, team))
+    if on:
+        raise ConfigurationError(f"{' and '.join(on)} need memory_manager: pass a MemoryManager")
+    return None
+
+
+def _clean_optional(name: str, given: object) -> str | None:
+    return None if given is None else clean_id(given, name)
 
 
 def check_kind(name: str, given: object, kind: type, *, optional: bool = False) -> None:
