@@ -16,7 +16,7 @@ from typing import Any
 from pymongo import AsyncMongoClient
 from pymongo.monitoring import CommandFailedEvent, CommandListener, CommandStartedEvent, CommandSucceededEvent
 
-from asyncmem import MemoryManager
+from asyncmem import LearningMachine, LearningMode, MemoryManager, UserMemoryConfig
 from asyncmem.testing import ScriptedModel
 
 SAID = "I started at Oakline, no longer swim, and have a cat and a dog"
@@ -63,9 +63,29 @@ async def capture(uri: str, user_id: str | None, write: int, when: str) -> None:
         AsyncMongoClient[dict[str, Any]](uri, event_listeners=[killer]) as client,
         MemoryManager(client, model=ScriptedModel([PLAN]), delete_memories=True) as manager,
     ):
+        if user_id is not None and user_id.startswith("approve"):
+            await propose(manager, user_id)
         killer.armed = True
         if user_id is not None:
-            await manager.create_user_memories(SAID, user_id=user_id)
+            await {"propose": propose, "approve": approve}.get(user_id.split()[0], always)(manager, user_id)
+
+
+async def always(manager: MemoryManager, user_id: str) -> None:
+    """Capture."""
+    await manager.create_user_memories(SAID, user_id=user_id)
+
+
+async def propose(manager: MemoryManager, user_id: str) -> None:
+    """Capture into proposals."""
+    machine = LearningMachine(manager, user_memory=UserMemoryConfig(mode=LearningMode.PROPOSE))
+    await machine.capture(SAID, user_id=user_id)
+
+
+async def approve(manager: MemoryManager, user_id: str) -> None:
+    """Approve what is proposed."""
+    machine = LearningMachine(manager, user_memory=True)
+    for proposal in await machine.list_proposals(user_id=user_id):
+        await machine.approve(proposal.proposal_id, user_id=user_id)
 
 
 def main() -> None:
