@@ -17,13 +17,16 @@ from .failures import FAILURES
 from .refusals import FORMAT_REFUSALS, TOOL_REFUSALS, Answer, fill
 from .streams import BREAKS, Stream, broken, is_streamed, stream
 
+Said = str | Mapping[str, Any] | ChatReply
+
 
 @dataclass(frozen=True, slots=True)
 class Behaviour:
     """How the simulated provider treats requests.
 
     Attributes:
-        says: the assistant's reply: text, an object that is sent as JSON, or a whole ``ChatReply``.
+        says: the assistant's reply: text, an object that is sent as JSON, or a whole ``ChatReply``; of a tuple each
+            request gets the next, and the last again.
         accepts: the ``response_format`` types that are taken; others are refused.
         strict: whether ``"strict": true`` is taken.
         style: who words the refusals, a name in ``FORMAT_REFUSALS``; by default the dialect's own provider.
@@ -36,7 +39,7 @@ class Behaviour:
         dimensions: length of embeddings.
     """
 
-    says: str | Mapping[str, Any] | ChatReply = "{}"
+    says: "Said | tuple[Said, ...]" = "{}"
     accepts: Iterable[str] = ("json_schema", "json_object")
     strict: bool = True
     style: str = ""
@@ -47,11 +50,12 @@ class Behaviour:
     delay: float = 0.0
     dimensions: int = 8
 
-    def reply(self) -> ChatReply:
-        """The assistant's reply."""
-        if isinstance(self.says, ChatReply):
-            return self.says
-        return ChatReply(content=self.says if isinstance(self.says, str) else json.dumps(dict(self.says)))
+    def reply(self, number: int = 0) -> ChatReply:
+        """The assistant's reply to that request, counted from 0."""
+        says = self.says[min(number, len(self.says) - 1)] if isinstance(self.says, tuple) else self.says
+        if isinstance(says, ChatReply):
+            return says
+        return ChatReply(content=says if isinstance(says, str) else json.dumps(dict(says)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +88,7 @@ class ProviderSimulator:
     Give ``url`` as ``api_base`` for OpenAI-shaped providers, ``root`` for the others.
 
     Attributes:
-        behaviour: how requests are treated from now on. Setting it begins its ``fails`` anew.
+        behaviour: how requests are treated from now on. Setting it begins its ``fails`` and ``says`` anew.
         received: every request so far, in order.
         left: replies in parts whose client went away before their end.
     """
@@ -93,7 +97,7 @@ class ProviderSimulator:
         self.received: list[Received] = []
         self.left = 0
         self._behaviour = behaviour or Behaviour()
-        self._failed = 0
+        self._failed = self._said = 0
         self._port = 0
         self._ready = threading.Event()
         self._thread: threading.Thread | None = None
@@ -107,7 +111,7 @@ class ProviderSimulator:
 
     @behaviour.setter
     def behaviour(self, behaviour: Behaviour) -> None:
-        self._behaviour, self._failed = behaviour, 0
+        self._behaviour, self._failed, self._said = behaviour, 0, 0
 
     @property
     def root(self) -> str:
@@ -229,10 +233,11 @@ class ProviderSimulator:
             return Answer(404, {"error": {"message": f"Unknown request URL: {path}", "code": "unknown_url"}})
         if refusal := _refuse(behaviour, dialect, wanted):
             return refusal
-        model = model_of(path, body)
-        parts = stream(dialect, behaviour.reply(), wanted, model, body) if is_streamed(path, body) else None
+        model, reply = model_of(path, body), behaviour.reply(self._said)
+        self._said += 1
+        parts = stream(dialect, reply, wanted, model, body) if is_streamed(path, body) else None
         if parts is None:
-            return Answer(200, dialect.render(behaviour.reply(), wanted, model)) if not kind else _HALF
+            return Answer(200, dialect.render(reply, wanted, model)) if not kind else _HALF
         return broken(parts, kind, json.dumps(body, ensure_ascii=False)) if kind else parts
 
 
@@ -261,14 +266,10 @@ def _refuse(behaviour: Behaviour, dialect: Dialect, wanted: Wanted) -> Answer | 
     refused = wanted.format is not None and wanted.format not in behaviour.accepts
     if refused or (wanted.strict and not behaviour.strict):
         return fill(FORMAT_REFUSALS[style], {"type": str(wanted.format)})
-    choices = behaviour.tool_choices
-    if wanted.tools and (not behaviour.tools or not _takes(wanted.tool_choice, choices)):
+    choice, choices = wanted.tool_choice, behaviour.tool_choices
+    if wanted.tools and (not behaviour.tools or not (choice is None or choices is None or choice in choices)):
         return TOOL_REFUSALS.get(style, TOOL_REFUSALS["openai"])
     return None
-
-
-def _takes(choice: str | None, choices: Iterable[str] | None) -> bool:
-    return choice is None or choices is None or choice in choices
 
 
 async def _read_body(reader: asyncio.StreamReader, headers: Mapping[str, str]) -> bytes:

@@ -8,7 +8,6 @@ import asyncmem
 PACKAGE = Path(asyncmem.__file__).parent
 MODULES = sorted(PACKAGE.rglob("*.py"))
 LONG = {
-    "__init__.py": "every public name, three times",
     "manager.py": "one class of public verbs, most of it their docstrings",
     "types.py": "every public value",
     "errors.py": "every error, most of it the drawing and docstrings",

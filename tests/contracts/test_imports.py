@@ -7,6 +7,7 @@ import sys
 import asyncmem
 
 HEAVY = {"litellm", "openai", "beanie", "pymongo", "bson", "motor", "numpy", "rich", "typer", "pydantic"}
+HEAVY |= {"agents", "langchain_core", "langgraph", "pydantic_ai"}
 
 
 def run(code: str) -> str:

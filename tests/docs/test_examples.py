@@ -48,6 +48,7 @@ def test_examples_run(
     monkeypatch.setenv("ASYNCMEM_MODEL", "openai/gpt-4o-mini")
     monkeypatch.setenv("OPENAI_API_KEY", "sk-simulated-provider")
     monkeypatch.setenv("OPENAI_BASE_URL", provider.url)
+    monkeypatch.setenv("LANGSMITH_TRACING", "false")
     monkeypatch.chdir(tmp_path)
     namespace: dict[str, object] = {"__name__": "__main__"}
     with asyncio.Runner() as runner:
