@@ -143,6 +143,16 @@ class Background:
             status, _ = await jobs.status(until)
         return (await jobs.status())[0]
 
+    async def status(self) -> QueueStatus:
+        """What the queue looks like, over all users and processes."""
+        return (await self._jobs.status())[0]
+
+    async def retry_dead(self, user_id: str | None) -> int:
+        """Let dead letters wait again, one user's or everybody's; how many there were."""
+        count = await self._jobs.retry_dead(user_id)
+        self.workers.wake()
+        return count
+
     async def work(self, stop: asyncio.Event | None, concurrency: int | None) -> WorkerReport:
         """Work until ``stop`` is set, then as ``aclose``; what was done."""
         self.workers.start(concurrency)

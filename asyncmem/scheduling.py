@@ -3,7 +3,7 @@
 import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import anyio.to_thread
 
@@ -19,6 +19,9 @@ from .tasks import Tasks
 from .tickets import CaptureTicket
 from .types import QueueStatus, Scope, WorkerReport, clean_scope
 from .workers import Carrier
+
+if TYPE_CHECKING:  # the store is opened, and PyMongo imported, only when a verb needs it
+    from .store.store import MemoryStore
 
 
 class SchedulingVerbs(ABC):
@@ -115,10 +118,7 @@ class SchedulingVerbs(ABC):
             user_id: whose; ``None`` is EVERY user's.
         """
         owner = None if user_id is None else clean_id(user_id, "user_id")
-        queue = await self._queue()
-        count = await (await self._opening.store()).jobs.retry_dead(owner)
-        queue.workers.wake()
-        return count
+        return await (await self._queue()).retry_dead(owner)
 
     async def run_worker(self, stop: asyncio.Event | None = None, *, concurrency: int | None = None) -> WorkerReport:
         """Carry out scheduled captures, of whatever process, until ``stop`` is set; what was done.
@@ -141,9 +141,8 @@ class SchedulingVerbs(ABC):
             self._background = Background(store, self._capturer, self._settings, self._tasks)
         return self._background
 
-    async def profile_queue(self, carrier: Carrier, profile: str) -> Background:
+    def profile_queue(self, store: "MemoryStore", carrier: Carrier, profile: str) -> Background:
         """A queue of conversations to be read for profiles of a name, closed with the manager: for our own layers."""
-        store = await self._opening.store()
         queue = Background(store, carrier, self._settings, self._tasks, store.profile_jobs(profile))
         self._others.append(queue)
         return queue

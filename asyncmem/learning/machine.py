@@ -1,16 +1,16 @@
 """LearningMachine: what an application learns about its users, and how much of it by itself. Wiring only."""
 
-import asyncio
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import Any, TypeVar, cast
 from uuid import uuid4
 
 import anyio.to_thread
 
 from ..background import Background, is_long, nothing_to_do, read_turns
-from ..cleaning import clean_id
+from ..cleaning import clean_id, clean_timeout
 from ..errors import ConfigurationError
 from ..fingerprints import key_print
+from ..llm import Tool
 from ..manager import MemoryManager
 from ..messages import Turn
 from ..modes import LearningMode
@@ -18,7 +18,7 @@ from ..profile_values import ProfileResult
 from ..proposal_values import Proposal, ProposalStatus
 from ..task_tools import task_tool
 from ..tickets import CaptureTicket, ProfileTicket, done_already, unknown
-from ..types import CaptureResult, Scope, clean_scope
+from ..types import CaptureResult, QueueStatus, Scope, clean_scope
 from .carrying import ProfileCapturer
 from .config import UserMemoryConfig, UserProfileConfig
 from .memories import UserMemoryStore
@@ -26,10 +26,6 @@ from .profile import UserProfileStore
 from .proposed import ProposalDesk
 from .results import LearningResult, LearningTickets, ProposalDecision
 from .tools import LearningTools, profile_tool
-
-if TYPE_CHECKING:
-    from ..llm import Tool
-
 
 C = TypeVar("C", UserMemoryConfig, UserProfileConfig)
 
@@ -214,7 +210,23 @@ class LearningMachine:
             DrainTimeoutError: some are left.
         """
         queue = await self._queue()
-        await asyncio.gather(self._manager.drain(timeout), *(() if queue is None else (queue.drain(timeout),)))
+        await self._manager.drain(timeout)
+        if queue is not None:
+            await queue.drain(clean_timeout(timeout))
+
+    async def queue_status(self) -> QueueStatus:
+        """What the queue of conversations for the profile looks like; that of memories is the manager's."""
+        queue = await self._queue()
+        return QueueStatus() if queue is None else await queue.status()
+
+    async def retry_dead(self, user_id: str | None = None) -> int:
+        """Let conversations that could not be read for the profile wait again; how many there were.
+
+        Args:
+            user_id: whose; ``None`` is EVERY user's.
+        """
+        owner, queue = None if user_id is None else self._manager.owner(user_id), await self._queue()
+        return 0 if queue is None else await queue.retry_dead(owner)
 
     async def _read(
         self, messages: object, user_id: str | None, agent_id: str | None, team_id: str | None, key: str | None
@@ -235,8 +247,9 @@ class LearningMachine:
 
     async def _queue(self) -> Background | None:
         """The queue of conversations for the profile, whose workers are in this process."""
+        store = await self._manager.opened()
         if self._background is None and self._capturer is not None and self._profile is not None:
-            self._background = await self._manager.profile_queue(self._capturer, self._profile.stored_as)
+            self._background = self._manager.profile_queue(store, self._capturer, self._profile.stored_as)
         return self._background
 
     # ----------------------------------------------------------------------------------------------- proposals

@@ -18,6 +18,7 @@ from asyncmem import (
     ModelAuthenticationError,
     ProposalDecidedError,
     ProposalOutdatedError,
+    QueueStatus,
     Settings,
     UserMemory,
     UserMemoryConfig,
@@ -232,6 +233,26 @@ async def test_profile_readings_that_fail_are_dead_letters(uri: str) -> None:
         result = await second.wait(60)
         assert result.profile is not None
         assert [c.field for c in result.profile.changes] == ["name"]
+
+
+async def test_dead_profile_readings_are_counted_and_tried_again(uri: str) -> None:
+    """They wait again where they are asked to, one user's or everybody's; memories' queue has nothing of them."""
+    refused = ModelAuthenticationError("no such key", model="m")
+    async with manager_of(uri, refused, fields(name="Ada")) as manager:
+        machine = machine_of(manager, None, "always")
+        with pytest.raises(ModelAuthenticationError):
+            await (await machine.process(SAID, user_id="lin")).wait(60)
+        assert ((await machine.queue_status()).dead, (await manager.queue_status()).dead) == (1, 0)
+        assert (await machine.retry_dead("omar"), await machine.retry_dead("lin"), await machine.retry_dead()) == (
+            0,
+            1,
+            0,
+        )
+        await machine.drain(60)
+        assert await machine.queue_status() == QueueStatus()
+        assert (await machine.user_profile_store.fields("lin")).keys() == {"name"}
+        bare = machine_of(manager, "always", None)
+        assert (await bare.queue_status(), await bare.retry_dead()) == (QueueStatus(), 0)
 
 
 async def test_erasing_takes_waiting_profile_readings(uri: str) -> None:

@@ -32,7 +32,9 @@ def talk(*said: str, scope: Scope = LIN, key: bytes | None = None, at: datetime 
 def test_turns_come_back_as_they_were(said: list[Turn]) -> None:
     """Roles, texts, places and times, in their zones; the fingerprints are the same."""
     back = unpack(pack(said))
-    assert [(t.role, t.content, t.index, t.at) for t in back] == [(t.role, t.content, t.index, t.at) for t in said]
+    assert [(t.role, t.content, t.index) for t in back] == [(t.role, t.content, t.index) for t in said]
+    # as instants: of two zones, times in an hour that a clock skipped or repeated are never equal
+    assert [t.at and t.at.timestamp() for t in back] == [t.at and t.at.timestamp() for t in said]
     assert [t.at and t.at.utcoffset() for t in back] == [t.at and t.at.utcoffset() for t in said]
     assert prints_of(LIN, back) == prints_of(LIN, said)
 
