@@ -31,16 +31,14 @@ WAYS: dict[str, dict[str, Any]] = {
     "captured behind the answer": {"update_memory_on_run": True},
     "handed over by the agent's tool": {"enable_agentic_memory": True},
 }
-INSTRUCTIONS = (
-    "You help programmers. Answer briefly. When the user says something about himself or herself, and you have a tool"
-    " to remember it, call that tool before you answer."
-)
+INSTRUCTIONS = "You help programmers. Answer briefly."
+WITH_TOOL = " When the user says something about himself or herself, call the tool to remember it before you answer."
 
 
 async def tell(manager: MemoryManager, way: str, options: dict[str, Any]) -> bool:
     """Tell the story one way; whether the second session's prompt held all."""
-    user_id = way.split()[0]
-    agent = Agent(choose_model(None), llm=llm_settings(), memory_manager=manager, instructions=INSTRUCTIONS, **options)
+    user_id, told = way.split()[0], INSTRUCTIONS + (WITH_TOOL if "enable_agentic_memory" in options else "")
+    agent = Agent(choose_model(None), llm=llm_settings(), memory_manager=manager, instructions=told, **options)
     began = time.perf_counter()
     first = await agent.run(TELLS, user_id=user_id, session_id="first")
     print(f"\n{way}\n  user: {TELLS}\n  agent: {' '.join(first.content.split())[:200]}")
@@ -56,8 +54,8 @@ async def tell(manager: MemoryManager, way: str, options: dict[str, Any]) -> boo
     held = {what: all(word in context for word in words) for what, words in WORDS.items()}
     for ticket in second.captures:
         await ticket.wait()
-    told = ", ".join(f"{what}: {'yes' if yes else 'NO'}" for what, yes in held.items())
-    print(f"  the prompt held {told}; {time.perf_counter() - began:.0f} s")
+    said = ", ".join(f"{what}: {'yes' if yes else 'NO'}" for what, yes in held.items())
+    print(f"  the prompt held {said}; {time.perf_counter() - began:.0f} s")
     return all(held.values())
 
 
