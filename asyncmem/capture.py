@@ -126,7 +126,7 @@ async def decide(
         return decision
     staged = Staged(existing, now)
     reader = _Reader(llm, staged, options, decision, now, task)
-    for window in windows(turns, known):
+    for window in await anyio.to_thread.run_sync(windows, turns, known):
         await reader.read(window)
     if not decision.windows:
         return decision

@@ -243,6 +243,11 @@ def encodable(text: str) -> bool:
     return text.isascii() or not any("\ud800" <= c <= "\udfff" for c in text)
 
 
+def sendable(text: str) -> str:
+    """The text with a question mark for what UTF-8 can't hold."""
+    return text.encode("utf-8", "replace").decode()
+
+
 def clean_filter_topics(topics: object) -> tuple[str, ...]:
     """The topics to filter by.
 

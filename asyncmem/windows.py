@@ -15,6 +15,8 @@ OVERLAP_TOKENS = 400
 MAX_WINDOWS = 100
 """Parts of one conversation: a bound on what one call can cost."""
 
+_TAIL = 50 * OVERLAP_TOKENS
+"""Characters from the end of a text in which an overlap is looked for."""
 _STRETCH = re.compile(r"[^.!?。！？\n]*[.!?。！？\n]*\s*")
 
 
@@ -42,6 +44,8 @@ class Window:
 def windows(turns: Sequence[Turn], known: int = 0) -> list[Window]:
     """The parts that a conversation is read in; those in which the user says nothing are left out.
 
+    Of a long one it takes a while: use a worker thread.
+
     Args:
         turns: the whole conversation.
         known: so many of the first turns were captured before: they are only referred to.
@@ -57,6 +61,9 @@ def windows(turns: Sequence[Turn], known: int = 0) -> list[Window]:
     def close() -> None:
         if any(turn.role == "user" for turn in current):
             parts.append(Window(_tail(before), tuple(current), overlaps=len(before) > known))
+        if len(parts) > MAX_WINDOWS:
+            most = MAX_WINDOWS * WINDOW_TOKENS
+            raise InvalidMessageError(f"the messages exceed about {most:,} tokens: pass them in parts")
         before.extend(current)
         current.clear()
 
@@ -68,9 +75,6 @@ def windows(turns: Sequence[Turn], known: int = 0) -> list[Window]:
         current.append(piece)
         room -= tokens
     close()
-    if len(parts) > MAX_WINDOWS:
-        most = MAX_WINDOWS * WINDOW_TOKENS
-        raise InvalidMessageError(f"the messages exceed about {most:,} tokens: pass them in parts")
     return parts
 
 
@@ -91,7 +95,7 @@ def _tail(turns: Sequence[Turn]) -> tuple[Turn, ...]:
 
 def _last_stretches(text: str, room: int) -> str:
     kept = ""
-    for stretch in reversed(list(_stretches(text, OVERLAP_TOKENS))):
+    for stretch in reversed(list(_stretches(text[-_TAIL:], OVERLAP_TOKENS))):
         if estimate_tokens(stretch + kept) > room:
             break
         kept = stretch + kept

@@ -1,5 +1,6 @@
 """Tools that raise: the model is told so, the run goes on, and its result says what was raised."""
 
+import asyncio
 import logging
 from collections.abc import Sequence
 from dataclasses import replace
@@ -8,9 +9,11 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from ..cleaning import sendable
 from ..errors import ToolError
 from ..llm import Tool
 from ..llm.chat import ScriptError
+from ..llm.closing import is_cancelled
 from .results import ToolFailure
 
 _log = logging.getLogger(__name__)
@@ -27,13 +30,15 @@ def guarded(tools: Sequence[Tool[Any]], failures: list[ToolFailure]) -> list[Too
 
 async def _run(tool: Tool[Any], failures: list[ToolFailure], arguments: BaseModel) -> str:
     try:
-        return await tool.run(arguments)
+        return sendable(await tool.run(arguments))
     except ScriptError:
         raise  # a test double says that it was not to be called
     except ToolError as error:
         failures.append(ToolFailure(tool.name, error))
-        return f"Error: {error}"
-    except Exception as error:  # noqa: BLE001  the application's own code may raise anything
+        return sendable(f"Error: {error}")
+    except (Exception, asyncio.CancelledError) as error:
+        if isinstance(error, asyncio.CancelledError) and is_cancelled():
+            raise
         failures.append(ToolFailure(tool.name, error))
         _log.warning("the tool %s raised %s", tool.name, type(error).__name__)
         return f"Error: {tool.name} failed ({type(error).__name__}). Don't say that it worked."

@@ -24,7 +24,7 @@ class ToolFailure:
     """
 
     name: str
-    error: Exception = field(repr=False)
+    error: BaseException = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)

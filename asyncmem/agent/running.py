@@ -9,6 +9,7 @@ from typing import Any
 
 import anyio.to_thread
 
+from ..cleaning import sendable
 from ..errors import AsyncMemError, ModelError, ModelTimeoutError, ModelUnavailableError, StoreError
 from ..llm import LLM, Tool, ToolRun
 from ..llm.chat import WireMessage
@@ -147,7 +148,7 @@ class Run:
     async def _leave(self, answer: str) -> Left:
         if self.place is None or self.source is None:
             return Left(capture_error=self.lost)
-        kept = answer[:MAX_SAID].encode("utf-8", "replace").decode()
+        kept = sendable(answer[:MAX_SAID])
         said = Said(
             message=self.message,
             said_at=self.said_at,

@@ -47,7 +47,7 @@ class ProposalDesk:
         if row["about"] == "memory":
             proposal, applied = await self._manager.approve_memory(row)
             return ProposalDecision(proposal, applied.changes, skipped=applied.skipped)
-        return await self._approve_field(store.proposals.value(row))
+        return await self._approve_field(store.proposals.value(row), row["begun"])
 
     async def reject(self, proposal_id: str, user_id: str) -> Proposal:
         """See to it that a pending proposal is never carried out."""
@@ -55,14 +55,13 @@ class ProposalDesk:
         row = await store.approvals.pending(user_id, clean_id(proposal_id, "proposal_id"))
         return await store.approvals.reject(row)
 
-    async def _approve_field(self, proposal: Proposal) -> ProposalDecision:
+    async def _approve_field(self, proposal: Proposal, erasures: int) -> ProposalDecision:
         profiles, config = self._profiles, self._config
         if profiles is None or config is None or config.stored_as != proposal.profile:
             raise ConfigurationError(
                 f"the proposal is about a profile {proposal.profile!r}, which this machine has not"
             )
         store, owner = await self._manager.opened(), proposal.user_id
-        erasures = await store.captures.begun(owner)
         await store.approvals.begin(proposal)
         step = _Step(config, proposal, self._manager)
         async with profiles.lock(owner):

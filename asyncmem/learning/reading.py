@@ -82,7 +82,7 @@ class Reading:
             turns: what was said.
             known: so many of the first turns were read before.
         """
-        for number, window in enumerate(windows(turns, known)):
+        for number, window in enumerate(await anyio.to_thread.run_sync(windows, turns, known)):
             await self._read(window, number)
         return ProfileResult(self._changes, self._skipped, self._usage, self._proposals)
 

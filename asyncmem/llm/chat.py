@@ -31,6 +31,11 @@ class ToolCall:
     name: str
     arguments: str = field(repr=False)
 
+    def __post_init__(self) -> None:
+        parts: list[object] = [self.id, self.name, self.arguments]
+        if any(not isinstance(part, str) for part in parts):
+            raise TypeError("a ToolCall has id, name and arguments as str")
+
 
 @dataclass(frozen=True, slots=True)
 class ChatRequest:

@@ -65,7 +65,7 @@ class Matrix:
     def pick(self, slots: NDArray[np.int64]) -> NDArray[np.float32]:
         """Some of its rows, by slots."""
         found = np.zeros((len(slots), self.dims), np.float32)
-        for number in np.unique(slots // BLOCK):
+        for number in np.flatnonzero(np.bincount(slots // BLOCK)):  # numpy's unique imports for 100 ms when first used
             here = slots // BLOCK == number
             found[here] = self._blocks[number][slots[here] % BLOCK]
         return found

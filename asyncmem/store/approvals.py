@@ -28,7 +28,7 @@ class Approvals:
         self._applier = applier
 
     async def pending(self, user_id: str, proposal_id: str) -> Row:
-        """A proposal that may be decided on.
+        """A proposal that may be decided on, and under ``begun`` how often the user was erased before it was read.
 
         Raises:
             ProposalNotFoundError: this user has no such proposal.
@@ -37,11 +37,10 @@ class Approvals:
             ProposalOutdatedError: what it is about is another by now.
         """
         await self._applier.recover(user_id)  # an approval that was left half-way is one
+        begun = await self._captures.begun(user_id)
         row = await self._proposals.row(user_id, proposal_id)
         if row is None:
-            raise ProposalNotFoundError(
-                "this user has no proposal of that id: it never was, is gone, or is another user's"
-            )
+            raise unknown()
         proposal = self._proposals.value(row)
         if proposal.status in ("approved", "rejected"):
             raise decided(proposal)
@@ -49,7 +48,7 @@ class Approvals:
             raise outdated()
         if proposal.status == "expired":
             raise ProposalExpiredError("the proposal's time is over, and nothing was changed: capture it again")
-        return row
+        return {**row, "begun": begun}
 
     async def approve(self, row: Row, vectors: Vectors) -> tuple[Proposal, Applied]:
         """Carry out what a pending proposal of a memory proposes; the proposal then, and what was done.
@@ -63,9 +62,8 @@ class Approvals:
             ProposalDecidedError: somebody else decided at this moment.
         """
         proposal = self._proposals.value(row)
-        erasures = await self._captures.begun(proposal.user_id)
         memories = await self._proposals.targets(row)
-        batch = to_batch(row, memories, erasures)
+        batch = to_batch(row, memories, row["begun"])
         if is_outdated(row, memories):
             raise await self.outdated(proposal)
         if not batch.operations:  # everything that a clear would have removed is gone
@@ -98,12 +96,13 @@ class Approvals:
         """See to it that a pending proposal is never carried out; the proposal then.
 
         Raises:
-            ProposalDecidedError: somebody approved it at this moment.
+            ProposalDecidedError: somebody else decided at this moment.
         """
         proposal = self._proposals.value(row)
         if not await self._proposals.close(proposal):
             raise await self.overtaken(proposal)
-        await self._proposals.settle(proposal.user_id, proposal.proposal_id, "rejected")
+        if not await self._proposals.settle(proposal.user_id, proposal.proposal_id, "rejected"):
+            raise await self.overtaken(proposal)
         return await self.now(proposal)
 
     async def overtaken(self, proposal: Proposal) -> ProposalError:
@@ -127,14 +126,25 @@ class Approvals:
         return outdated()
 
     async def now(self, proposal: Proposal) -> Proposal:
-        """A proposal as it is now."""
+        """A proposal as it is now.
+
+        Raises:
+            ProposalNotFoundError: the user was erased at this moment.
+        """
         found = await self._proposals.row(proposal.user_id, proposal.proposal_id)
-        return proposal if found is None else self._proposals.value(found)
+        if found is None:
+            raise unknown()
+        return self._proposals.value(found)
 
 
 def _is_forgotten(applied: Applied) -> bool:
     """Whether nothing was done because the user was erased, or wished since to forget what it says."""
     return any(skipped.reason in (ERASED, FORGOTTEN) for skipped in applied.skipped)
+
+
+def unknown() -> ProposalNotFoundError:
+    """The error for a proposal that is not there, or not this user's."""
+    return ProposalNotFoundError("this user has no proposal of that id: it never was, is gone, or is another user's")
 
 
 def decided(proposal: Proposal) -> ProposalError:

@@ -265,6 +265,31 @@ async def test_whoever_races_one_wins(manager: MemoryManager, model: ScriptedMod
     won = [o for o in approved if not isinstance(o, BaseException)]
     assert all(isinstance(o, ProposalError) for o in outcomes if isinstance(o, BaseException)), outcomes
     assert (last.status, await texts(manager), len(won)) in [("approved", ["Rows"], 1), ("rejected", [], 0)]
+    rejected = [o for o in outcomes if isinstance(o, Proposal)]
+    assert len(won) + len(rejected) == 1
+
+
+@pytest.mark.parametrize("about", ["memory", "profile"])
+async def test_what_is_erased_while_it_is_approved_stays_away(
+    manager: MemoryManager, model: ScriptedModel, about: str
+) -> None:
+    """An approval that read its proposal before the user was erased writes nothing after it, and says it is gone."""
+    machine = machine_of(manager, "propose") if about == "memory" else machine_of(manager, "agentic", "propose")
+    model.add(plan(ROWS) if about == "memory" else fields(name="Ada"))
+    said = SAID if about == "memory" else "my name is Ada and I live in Porto"
+    (proposal,) = (await machine.capture(said, user_id="lin")).proposals
+    store = await manager.opened()
+    row = await store.approvals.pending("lin", proposal.proposal_id)
+    await manager.erase_user("lin")
+    approving = (
+        manager.approve_memory(row)
+        if about == "memory"
+        else machine._desk._approve_field(store.proposals.value(row), row["begun"])
+    )
+    with pytest.raises(ProposalNotFoundError):
+        await approving
+    assert await texts(manager) == []
+    assert about == "memory" or await machine.user_profile_store.get("lin") is None
 
 
 async def test_erasing_a_user_removes_and_counts_proposals(manager: MemoryManager, model: ScriptedModel) -> None:

@@ -1,11 +1,15 @@
 """Conversations in windows: nothing lost, nothing doubled, none too long."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from asyncmem import InvalidMessageError
 from asyncmem.messages import Turn
 from asyncmem.prompts import estimate_tokens
-from asyncmem.windows import OVERLAP_TOKENS, WINDOW_TOKENS, windows
+from asyncmem.windows import MAX_WINDOWS, OVERLAP_TOKENS, WINDOW_TOKENS, windows
+
+from .work import work
 
 PIECES = ["Moss", "is nine.", "我住在苏州。", "x" * 5_000, "\n", "and so on ", "12 " * 900, "水" * 4_500]
 texts = st.lists(st.integers(0, len(PIECES) - 1), min_size=1, max_size=12)
@@ -43,3 +47,21 @@ def test_a_short_conversation_is_one_window() -> None:
     assert second.earlier[0].content.startswith("Moss is nine.")
     assert second.evident == (*second.earlier, *second.turns)
     assert windows(turns, 3) == []
+
+
+def test_work_on_a_long_conversation_is_in_proportion() -> None:
+    """Twice as long is twice the work, not four times; what is too long is refused before all of it is read."""
+
+    def read(times: int) -> int:
+        return work(lambda: windows([Turn(content="Moss is nine and black. " * 4_000 * times)]))
+
+    assert read(4) < 3 * read(2) < 9 * read(1)
+
+    def refused(times: int) -> int:
+        def reading() -> None:
+            with pytest.raises(InvalidMessageError, match="400,000 tokens"):
+                windows([Turn(content="Moss is nine. " * 1_300) for _ in range(MAX_WINDOWS * times)])
+
+        return work(reading)
+
+    assert refused(4) < 1.1 * refused(2)

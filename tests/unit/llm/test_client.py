@@ -19,7 +19,7 @@ from asyncmem.errors import (
     ModelTimeoutError,
     ModelUnavailableError,
 )
-from asyncmem.llm import LLM, Abilities, CallReport, ChatModel, ChatReply, ChatRequest
+from asyncmem.llm import LLM, Abilities, CallReport, ChatModel, ChatReply, ChatRequest, ToolCall
 from asyncmem.llm.abilities import SHARED
 from asyncmem.settings import LLMSettings
 from asyncmem.testing import HashEmbedder, ScriptedModel, ScriptError
@@ -500,3 +500,14 @@ async def test_bounds_are_positive_numbers(bound: Any) -> None:
     }.items():
         with pytest.raises(InvalidInputError, match=f"{name} must be a whole number"):
             await call(**{name: bound})
+
+
+@pytest.mark.parametrize("arguments", [None, {"x": 1}])
+async def test_a_call_without_text_is_an_error_of_the_model(arguments: Any) -> None:
+    """A model of one's own that gives arguments as something else than text fails as a model does."""
+
+    async def complete(**_: Any) -> ChatReply:
+        return ChatReply(tool_calls=(ToolCall("1", "add", arguments),))
+
+    with pytest.raises(ModelError, match="id, name and arguments"):
+        await LLM(complete, LLMSettings(retries=0)).complete([{"role": "user", "content": "x"}])
