@@ -137,6 +137,8 @@ _UNREACHABLE = re.compile(
     r"|network is unreachable",
     re.IGNORECASE,
 )
+_STALLED = re.compile(r"timeout on reading data from socket", re.IGNORECASE)
+"""A read that timed out in the middle of a stream; older versions of litellm call it a broken connection."""
 
 
 def cause(name: str, status: int | None, text: str) -> type[ModelError]:
@@ -170,6 +172,8 @@ def _by_status(named: type[ModelError] | None, status: int | None, text: str) ->
         return _refusal(text, status)
     if status == 429:
         return ModelQuotaError if _NO_CREDIT.search(text) else ModelRateLimitError
+    if _STALLED.search(text):
+        return ModelTimeoutError
     if _UNREACHABLE.search(text):
         return ModelUnreachableError
     return _STATUSES.get(status) if status is not None else None

@@ -187,9 +187,9 @@ class ProviderSimulator:
             if answer is None:
                 return
             if isinstance(answer, Stream):
-                if not await self._send_parts(answer, reader, writer):
-                    return
-                continue
+                if await self._send_parts(answer, reader, writer):
+                    continue
+                return
             writer.write(_encode(answer))
             await writer.drain()
             if answer is _HALF:
@@ -197,19 +197,20 @@ class ProviderSimulator:
 
     async def _send_parts(self, answer: Stream, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
         """Whether the connection goes on."""
-        head = f"HTTP/1.1 200 OK\r\ncontent-type: {answer.kind}\r\ntransfer-encoding: chunked\r\n\r\n"
-        writer.write(head.encode())
-        for part in answer.parts:
-            writer.write(f"{len(part):x}\r\n".encode() + part + b"\r\n")
-            await writer.drain()
-        if answer.stalls:
-            await reader.read()
+        head = f"HTTP/1.1 200 OK\r\ncontent-type: {answer.kind}\r\ntransfer-encoding: chunked\r\n\r\n".encode()
+        writer.write(head)
+        try:
+            for part in answer.parts:
+                writer.write(f"{len(part):x}\r\n".encode() + part + b"\r\n")
+                await writer.drain()
+            if answer.stalls and not await reader.read():
+                raise ConnectionResetError
+        except ConnectionError:
             self.left += 1
-        if answer.cut or answer.stalls:
             return False
-        writer.write(b"0\r\n\r\n")
+        writer.write(b"" if answer.cut else b"0\r\n\r\n")
         await writer.drain()
-        return True
+        return not answer.cut
 
     async def _answer(self, path: str, headers: Mapping[str, str], body: dict[str, Any]) -> Answer | Stream | None:
         behaviour, dialect = self._behaviour, dialect_of(path)

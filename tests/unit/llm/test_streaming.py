@@ -34,6 +34,7 @@ from asyncmem.llm import (
     ToolRun,
     ToolStarted,
 )
+from asyncmem.llm.causes import cause
 from asyncmem.settings import LLMSettings
 from asyncmem.testing import ScriptedModel, ScriptError, tool_reply
 from asyncmem.usage import Usage
@@ -482,3 +483,9 @@ async def test_completion_function_that_answers_whole() -> None:
 
     pieces, run = await streamed(LLM(complete), TOOLS, max_rounds=1)
     assert (pieces, run.answer, len(run.results)) == (["Whole."], "Whole.", 1)
+
+
+def test_a_read_that_timed_out() -> None:
+    """A stall is a timeout, whatever litellm calls the broken connection."""
+    text = "litellm.APIConnectionError: OpenAIException - Timeout on reading data from socket"
+    assert cause("APIConnectionError", 500, text) is ModelTimeoutError
