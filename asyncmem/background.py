@@ -46,6 +46,7 @@ class Background:
         jobs: "Jobs | None" = None,
     ) -> None:
         self._jobs = jobs or store.jobs
+        self._captures = store.captures
         self._settings = settings
         self._outcomes = Outcomes()
         self.workers: Workers = Workers(store, self._jobs, carrier, settings, tasks, self._outcomes)
@@ -63,13 +64,23 @@ class Background:
         *,
         flush: bool,
         mode: LearningMode = LearningMode.ALWAYS,
+        erasures: int | None = None,
     ) -> str:
         """Put a conversation into the queue; its id. Cancelled midway, it is put there all the same.
+
+        Args:
+            turns: what was said; not empty.
+            scope: whose memories or profile.
+            key: names it.
+            flush: don't wait for the user's next turn.
+            mode: what of it is applied at once, and what waits as proposals.
+            erasures: what ``Captures.begun`` said before it was said: if the user is erased since, nothing comes of
+                it. Without, it is as if it were said when a worker takes it.
 
         Raises:
             BacklogFullError: too many wait already.
         """
-        make = partial(self._job, turns, scope, key, mode)
+        make = partial(self._job, turns, scope, key, mode, erasures)
         job = await anyio.to_thread.run_sync(make) if is_long(turns) else make()
         await self._check_backlog()
         writing = asyncio.get_running_loop().create_task(self._enqueue(scope.user_id, job, flush=flush))
@@ -79,15 +90,20 @@ class Background:
 
     async def _enqueue(self, user_id: str, job: "NewJob", *, flush: bool) -> str:
         async with self._users.setdefault(user_id, asyncio.Lock()):  # in the order of the calls
-            return await self._jobs.enqueue(user_id, job, flush=flush)
+            name = await self._jobs.enqueue(user_id, job, flush=flush)
+        if job.erasures is not None and name == job.id and await self._captures.begun(user_id) > job.erasures:
+            await self._jobs.drop(user_id, [name])  # a worker that has it already drops it itself
+        return name
 
-    def _job(self, turns: Sequence[Turn], scope: Scope, key: str | None, mode: LearningMode) -> "NewJob":
+    def _job(
+        self, turns: Sequence[Turn], scope: Scope, key: str | None, mode: LearningMode, erasures: int | None
+    ) -> "NewJob":
         from .store.lanes import NewJob  # it knows BSON, which nothing needs before the store is opened
 
         named = None if key is None else key_print(scope, key)
         mark = named or prints_of(scope, turns)[-1]
         said = self._settings.clock()
-        return NewJob(uuid4().hex, mark, pack(turns), said, scope.agent_id, scope.team_id, named, mode)
+        return NewJob(uuid4().hex, mark, pack(turns), said, scope.agent_id, scope.team_id, named, mode, erasures)
 
     def _written(self, task: "asyncio.Task[str]") -> None:
         self._writing.discard(task)
@@ -195,6 +211,15 @@ def read_turns(messages: object) -> list[Turn]:
     if isinstance(messages, Sequence) and not isinstance(messages, str | bytes):
         return read_messages(None, messages)  # pyright: ignore[reportUnknownArgumentType]
     return read_messages(messages, None)
+
+
+async def turns_of(messages: object) -> list[Turn]:
+    """The same, in a worker thread where it takes long.
+
+    Raises:
+        InvalidMessageError: one is no message.
+    """
+    return await anyio.to_thread.run_sync(read_turns, messages) if is_long(messages) else read_turns(messages)
 
 
 def nothing_to_do(user_id: str) -> CaptureTicket:

@@ -5,9 +5,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
 
-import anyio.to_thread
-
-from .background import Background, is_long, nothing_to_do, read_turns
+from .background import Background, nothing_to_do, turns_of
 from .capturing import Capturer
 from .cleaning import clean_id, clean_timeout
 from .errors import ConfigurationError, InvalidQueryError
@@ -52,7 +50,8 @@ class SchedulingVerbs(ABC):
         A worker, in this process or another, does what ``create_user_memories`` does. One user's captures run in
         order; conversations that are scheduled in quick succession (``Settings.debounce``) become one capture. The
         same messages, or the same idempotency key, while they wait or are remembered do nothing twice. If the caller
-        is cancelled, the capture is not.
+        is cancelled, the capture is not. ``erase_user`` forgets what was scheduled before it was called; what is
+        scheduled while it runs may count as said afterwards.
 
         Args:
             messages: one message or a list of them, as ``create_user_memories`` takes them.
@@ -71,9 +70,7 @@ class SchedulingVerbs(ABC):
         if not isinstance(flush, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise InvalidQueryError("flush must be True or False")
         key = None if idempotency_key is None else clean_id(idempotency_key, "idempotency_key")
-        turns = await anyio.to_thread.run_sync(read_turns, messages) if is_long(messages) else read_turns(messages)
-        if not turns:
-            return nothing_to_do(scope.user_id)
+        turns = await turns_of(messages)
         return await self.schedule_turns(turns, scope, key, flush=flush)
 
     async def schedule_turns(
@@ -84,10 +81,14 @@ class SchedulingVerbs(ABC):
         *,
         flush: bool = False,
         mode: LearningMode = LearningMode.ALWAYS,
+        erasures: int | None = None,
     ) -> CaptureTicket:
-        """Schedule what was read already, in a mode: for asyncmem's own layers."""
+        """Schedule what was read already, as ``Background.schedule`` does: for asyncmem's own layers."""
+        if not turns:
+            return nothing_to_do(scope.user_id)
         queue = await self._queue()
-        return queue.ticket(await queue.schedule(turns, scope, key, flush=flush, mode=mode), scope.user_id)
+        name = await queue.schedule(turns, scope, key, flush=flush, mode=mode, erasures=erasures)
+        return queue.ticket(name, scope.user_id)
 
     async def get_ticket(self, ticket_id: str, *, user_id: str | None = None) -> CaptureTicket:
         """The ticket of a capture that was scheduled here or elsewhere, by its ``id``."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import anyio.to_thread
 
 from .capturing import Carried
-from .errors import CaptureAbandonedError, StoreError
+from .errors import CaptureAbandonedError, StoreError, TicketExpiredError
 from .outcomes import is_passing
 from .packing import INLINE, Talk, prints_of, unpack
 from .settings import Settings
@@ -208,6 +208,9 @@ class Workers:
                 _log.warning("a lease could not be lengthened (%s): trying again", type(error).__name__)
 
     async def _carry_out(self, claim: "Claim", erasures: int) -> None:
+        if over := [job.id for job in claim.jobs if job.is_over(erasures)]:
+            await self._drop(claim, over)  # what is left is taken anew
+            return
         try:
             self._check_attempts(claim)
             size = sum(len(job.body) for job in claim.jobs)
@@ -223,6 +226,11 @@ class Workers:
         self._count(done=carried.count if ours else 0)
         if ours or not carried.result.repeated:  # else whoever has the lane now knows better
             self.outcomes.tell([job.id for job in claim.jobs[: carried.count]], result=carried.result)
+
+    async def _drop(self, claim: "Claim", ids: Sequence[str]) -> None:
+        """Forget jobs that began before their user was erased, and were put into the queue afterwards."""
+        if await self.jobs.drop(claim.user_id, ids, claim.token):
+            self.outcomes.tell(ids, error=TicketExpiredError("the user was erased before it was captured"))
 
     def _check_attempts(self, claim: "Claim") -> None:
         if claim.attempts > self.settings.job_attempts:

@@ -64,7 +64,7 @@ class Place:
         try:
             if self.session_id is None:
                 if said.capture and await self.sessions.begun(self.user_id) <= self.erasures:
-                    left.captures += await source.schedule(said.messages(), self.user_id)
+                    left.captures += await source.schedule(said.messages(), self.user_id, self.erasures)
                 return left
             added = await self.sessions.append(self.user_id, self.session_id, said, last, self.erasures)
         except AsyncMemError as error:
@@ -93,7 +93,7 @@ class Place:
         last = waiting[-1].seq
         stored = await self.sessions.between(self.user_id, self.session_id, max(1, window - 1), last)
         try:
-            left.captures += await source.schedule(conversation(window, stored), self.user_id)
+            left.captures += await source.schedule(conversation(window, stored), self.user_id, self.erasures)
         except InvalidInputError as error:  # it will never be taken, and must not be in the way of the next
             left.capture_error = error
         await self.sessions.scheduled(self.user_id, waiting)

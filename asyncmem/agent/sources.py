@@ -5,12 +5,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ..background import turns_of
 from ..learning import LearningMachine
 from ..llm import Tool
 from ..manager import MemoryManager
 from ..task_tools import task_tool
 from ..toolbox import memory_tools
-from ..types import Message
+from ..types import Message, clean_scope
 from .recalling import Recalled, recalled
 from .results import Ticket
 
@@ -51,8 +52,8 @@ class Source(ABC):
         """The tools that the model has on a user's memories."""
 
     @abstractmethod
-    async def schedule(self, messages: Sequence[Message], user_id: str) -> list[Ticket]:
-        """Have a conversation captured in the background."""
+    async def schedule(self, messages: Sequence[Message], user_id: str, erasures: int) -> list[Ticket]:
+        """Have a conversation captured in the background, unless its user was erased more often by now."""
 
 
 class ManagerSource(Source):
@@ -86,10 +87,10 @@ class ManagerSource(Source):
             found += memory_tools(self.manager, user_id=user_id, **allowed, **wrote).tools()  # type: ignore[arg-type]
         return found
 
-    async def schedule(self, messages: Sequence[Message], user_id: str) -> list[Ticket]:
+    async def schedule(self, messages: Sequence[Message], user_id: str, erasures: int) -> list[Ticket]:
         """One durable write."""
-        agent_id, team_id = self._switches.agent_id, self._switches.team_id
-        return [await self.manager.schedule(list(messages), user_id=user_id, agent_id=agent_id, team_id=team_id)]
+        scope = clean_scope(user_id, self._switches.agent_id, self._switches.team_id)
+        return [await self.manager.schedule_turns(await turns_of(messages), scope, None, erasures=erasures)]
 
 
 class LearningSource(Source):
@@ -117,9 +118,8 @@ class LearningSource(Source):
         """Those of what is learnt by tools."""
         return self._machine.get_tools(user_id=user_id, agent_id=self._agent_id, team_id=self._team_id).tools()
 
-    async def schedule(self, messages: Sequence[Message], user_id: str) -> list[Ticket]:
+    async def schedule(self, messages: Sequence[Message], user_id: str, erasures: int) -> list[Ticket]:
         """What is not learnt by tools."""
-        tickets = await self._machine.process(
-            list(messages), user_id=user_id, agent_id=self._agent_id, team_id=self._team_id
-        )
+        scope = clean_scope(user_id, self._agent_id, self._team_id)
+        tickets = await self._machine.schedule_turns(await turns_of(messages), scope, erasures=erasures)
         return [] if tickets.memory is None and tickets.profile is None else [tickets]

@@ -1,7 +1,7 @@
 """What a learning machine learns, and how: checked once."""
 
 from dataclasses import dataclass
-from typing import cast
+from typing import TypeVar, cast
 
 from ..cleaning import clean_id
 from ..errors import ConfigurationError, InvalidInputError
@@ -94,3 +94,21 @@ class UserProfileConfig:
     def stored_as(self) -> str:
         """The name in the database."""
         return self.name or self.schema.__name__
+
+
+C = TypeVar("C", UserMemoryConfig, UserProfileConfig)
+
+
+def to_config(given: object, kind: type[C], name: str) -> C | None:
+    """What an option asks for; ``None`` if it is off.
+
+    Raises:
+        ConfigurationError: it is something else.
+    """
+    if given is True:
+        return kind()
+    if given is False or given is None:
+        return None
+    if not isinstance(given, kind):
+        raise ConfigurationError(f"{name} must be True, False or a {kind.__name__}, not a {type(given).__name__}")
+    return given

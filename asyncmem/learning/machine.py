@@ -1,12 +1,10 @@
 """LearningMachine: what an application learns about its users, and how much of it by itself. Wiring only."""
 
 from collections.abc import Sequence
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 from uuid import uuid4
 
-import anyio.to_thread
-
-from ..background import Background, is_long, nothing_to_do, read_turns
+from ..background import Background, turns_of
 from ..cleaning import clean_id, clean_timeout
 from ..errors import ConfigurationError
 from ..fingerprints import key_print
@@ -20,14 +18,12 @@ from ..task_tools import task_tool
 from ..tickets import CaptureTicket, ProfileTicket, done_already, unknown
 from ..types import CaptureResult, QueueStatus, Scope, clean_scope
 from .carrying import ProfileCapturer
-from .config import UserMemoryConfig, UserProfileConfig
+from .config import UserMemoryConfig, UserProfileConfig, to_config
 from .memories import UserMemoryStore
 from .profile import UserProfileStore
 from .proposed import ProposalDesk
 from .results import LearningResult, LearningTickets, ProposalDecision
 from .tools import LearningTools, profile_tool
-
-C = TypeVar("C", UserMemoryConfig, UserProfileConfig)
 
 
 class LearningMachine:
@@ -52,8 +48,8 @@ class LearningMachine:
         if not isinstance(cast("object", manager), MemoryManager):
             raise ConfigurationError(f"expected a MemoryManager, not a {type(manager).__name__}")
         self._manager = manager
-        self._memory = _config(user_memory, UserMemoryConfig, "user_memory")
-        self._profile = _config(user_profile, UserProfileConfig, "user_profile")
+        self._memory = to_config(user_memory, UserMemoryConfig, "user_memory")
+        self._profile = to_config(user_profile, UserProfileConfig, "user_profile")
         if self._memory is None and self._profile is None:
             raise ConfigurationError("a LearningMachine needs user_memory=, user_profile= or both")
         self._memories = None if self._memory is None else UserMemoryStore(manager, self._memory)
@@ -155,16 +151,19 @@ class LearningMachine:
             StoreError: it could not be stored. Call again: nothing is done twice.
         """
         turns, scope, key = await self._read(messages, user_id, agent_id, team_id, idempotency_key)
+        return await self.schedule_turns(turns, scope, key)
+
+    async def schedule_turns(
+        self, turns: list[Turn], scope: Scope, key: str | None = None, *, erasures: int | None = None
+    ) -> LearningTickets:
+        """Schedule what was read already, as ``Background.schedule`` does: for asyncmem's own layers."""
         memory: CaptureTicket | None = None
         profile: ProfileTicket | None = None
         if self._memory is not None and self._memory.mode != LearningMode.AGENTIC:
-            memory = (
-                await self._manager.schedule_turns(turns, scope, key, mode=self._memory.mode)
-                if turns
-                else nothing_to_do(scope.user_id)
-            )
+            mode = self._memory.mode
+            memory = await self._manager.schedule_turns(turns, scope, key, mode=mode, erasures=erasures)
         if self._profile is not None and self._profile.mode != LearningMode.AGENTIC:
-            profile = await self._schedule_profile(turns, scope, key, self._profile.mode)
+            profile = await self._schedule_profile(turns, scope, key, self._profile.mode, erasures)
         return LearningTickets(memory, profile)
 
     async def capture(
@@ -233,16 +232,15 @@ class LearningMachine:
     ) -> tuple[list[Turn], Scope, str | None]:
         scope = clean_scope(self._manager.owner(user_id), agent_id, team_id)
         named = None if key is None else clean_id(key, "idempotency_key")
-        turns = await anyio.to_thread.run_sync(read_turns, messages) if is_long(messages) else read_turns(messages)
-        return turns, scope, named
+        return await turns_of(messages), scope, named
 
     async def _schedule_profile(
-        self, turns: Sequence[Turn], scope: Scope, key: str | None, mode: LearningMode
+        self, turns: Sequence[Turn], scope: Scope, key: str | None, mode: LearningMode, erasures: int | None
     ) -> ProfileTicket:
         queue = await self._queue()
         if queue is None or not turns:
             return ProfileTicket(uuid4().hex, scope.user_id, done_already(ProfileResult()), unknown)
-        name = await queue.schedule(turns, scope, key, flush=False, mode=mode)
+        name = await queue.schedule(turns, scope, key, flush=False, mode=mode, erasures=erasures)
         return ProfileTicket(name, scope.user_id, queue.outcome(name, scope.user_id), queue.look)
 
     async def _queue(self) -> Background | None:
@@ -287,13 +285,3 @@ class LearningMachine:
             ProposalExpiredError: its time is over.
         """
         return await self._desk.reject(proposal_id, self._manager.owner(user_id))
-
-
-def _config(given: object, kind: type[C], name: str) -> C | None:
-    if given is True:
-        return kind()
-    if given is False or given is None:
-        return None
-    if not isinstance(given, kind):
-        raise ConfigurationError(f"{name} must be True, False or a {kind.__name__}, not a {type(given).__name__}")
-    return given

@@ -11,44 +11,18 @@ from pymongo import ReturnDocument
 from pymongo.errors import DuplicateKeyError
 
 from ..errors import AsyncMemError, BacklogFullError, StoreTimeoutError, TicketExpiredError
-from ..fingerprints import job_print, user_print
-from ..modes import LearningMode
+from ..fingerprints import user_print
 from ..outcomes import pack_error, unpack_error
 from ..types import QueueStatus
 from . import lanes
 from .core import ATTEMPTS, Core, pages
 from .documents import Row
 from .lanes import Keeping, NewJob
+from .queued import Queued, queued
 from .results import Results
-from .rows import aware
 from .translate import translated
 
 _EVER = datetime(1, 1, 1)  # noqa: DTZ001  as BSON has it: before every time
-
-
-@dataclass(frozen=True, slots=True)
-class Queued:
-    """A job as a worker finds it.
-
-    Attributes:
-        id: what its ticket names.
-        guard: the fingerprint by which the capture that carries it out is known.
-        body: the conversation, packed.
-        said: the time of the turns that have none.
-        agent_id: recorded on what is added.
-        team_id: recorded on what is added.
-        key: the fingerprint of its idempotency key.
-        mode: what of it is applied at once, and what waits as proposals.
-    """
-
-    id: str
-    guard: bytes
-    body: bytes
-    said: datetime
-    agent_id: str | None = None
-    team_id: str | None = None
-    key: bytes | None = None
-    mode: LearningMode = LearningMode.ALWAYS
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +144,7 @@ class Jobs:
             row = await self._lanes.find_one_and_update(query, lanes.claim(token, self._core.settings.lease), **options)
         if row is None:
             return None
-        jobs = [_queued(due.user_id, job) for job in row["jobs"][: row["taken"]]]
+        jobs = [queued(due.user_id, job) for job in row["jobs"][: row["taken"]]]
         return Claim(due.user_id, token, jobs, row["attempts"], row["turn"])
 
     async def beat(self, claim: Claim) -> bool:
@@ -181,6 +155,21 @@ class Jobs:
         """Take the first jobs out as done, keep their result for a while, and end the lease; whether it was ours."""
         ids = [job.id for job in claim.jobs[:count]]
         return await self._step(claim, lanes.finish(ids, self.results.pack(result), self._keep))
+
+    async def drop(self, user_id: str, ids: Sequence[str], token: str | None = None) -> bool:
+        """Forget jobs whose user was erased since they began, and end the lease; whether it was ours.
+
+        Args:
+            user_id: whose.
+            ids: which.
+            token: names the lease; ``None`` for jobs that nobody has taken.
+        """
+        lane = self._lane(user_id)
+        async with self._core.calling():
+            update = lanes.finish(ids, None, self._keep)
+            found = await self._lanes.update_one({**lane, "holder": token}, update)
+            await self._lanes.delete_one({**lane, "waiting": 0, "dead": [], "results": []})
+        return found.matched_count > 0
 
     async def bury(self, claim: Claim, error: BaseException) -> bool:
         """Set the first job aside as a dead letter, and end the lease; whether it was ours."""
@@ -221,7 +210,7 @@ class Jobs:
         """A user's newest jobs that are not done, oldest first."""
         async with self._core.calling():
             row = await self._lanes.find_one(self._lane(user_id), {"jobs": {"$slice": -limit}})
-        return [_queued(user_id, job) for job in (row or {}).get("jobs", ())]
+        return [queued(user_id, job) for job in (row or {}).get("jobs", ())]
 
     async def flush(self) -> None:
         """Let everybody's jobs go that wait for debounce alone: a scan of the index."""
@@ -287,10 +276,3 @@ class Jobs:
                 yield ""  # it sees what comes from now on
                 async for event in stream:
                     yield event["documentKey"]["_id"]
-
-
-def _queued(user_id: str, row: Row) -> Queued:
-    said: Any = aware(row["said"])
-    optional = {name: row.get(name) for name in ("agent_id", "team_id", "key")}
-    mode, guard = LearningMode(row.get("mode") or "always"), job_print(user_id, row["id"], row["tries"])
-    return Queued(row["id"], guard, bytes(row["body"]), said, **optional, mode=mode)

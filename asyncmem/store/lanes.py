@@ -31,6 +31,8 @@ PATIENCE = 10
 """So many times the debounce is the longest that a job waits for the next one."""
 SOLO_FROM = 2
 """A lane that was taken so often without getting on is taken job by job: one of them may be what kills workers."""
+_UNCOUNTED = 2**31 - 1
+"""In the place of the erasures of a job that has no count."""
 _LEASE: Row = {"holder": GONE, "taken": GONE}
 
 
@@ -55,6 +57,7 @@ class NewJob:
         team_id: recorded on what is added.
         key: the fingerprint of its idempotency key.
         mode: what of it is applied at once, and what waits as proposals.
+        erasures: what ``Captures.begun`` said when what is scheduled began; ``None`` counts when a worker takes it.
     """
 
     id: str
@@ -65,6 +68,7 @@ class NewJob:
     team_id: str | None = None
     key: bytes | None = None
     mode: LearningMode = LearningMode.ALWAYS
+    erasures: int | None = None
 
     def to_row(self) -> Row:
         """What the lane holds of it; the server adds the time."""
@@ -72,6 +76,7 @@ class NewJob:
         row |= {"size": len(self.body), "tries": 0}
         given: Row = {"agent_id": self.agent_id, "team_id": self.team_id, "key": self.key}
         given |= {} if self.mode == LearningMode.ALWAYS else {"mode": self.mode.value}
+        given |= {"erasures": self.erasures}
         return row | {name: value for name, value in given.items() if value is not None}
 
 
@@ -87,7 +92,10 @@ def later(duration: timedelta) -> Row:
 
 def enqueue(job: NewJob, *, most: int, debounce: timedelta, flush: bool, keep: Keeping) -> list[Row]:
     """Put a job behind the others, unless it waits there already or there are too many; ``last`` says which."""
-    same = _first({"$filter": {"input": "$jobs", "as": "j", "cond": {"$eq": ["$$j.mark", {"$literal": job.mark}]}}})
+    twin: Row = {"$eq": ["$$j.mark", {"$literal": job.mark}]}
+    # one that began before an erasure is dropped: it must not stand for one that began after it
+    as_new = {"$gte": [_or("$$j.erasures", _UNCOUNTED), _UNCOUNTED if job.erasures is None else job.erasures]}
+    same = _first({"$filter": {"input": "$jobs", "as": "j", "cond": {"$and": [twin, as_new]}}})
     full = {
         "$or": [
             {"$gte": [{"$add": [{"$size": "$jobs"}, {"$size": "$dead"}]}, most]},
@@ -136,9 +144,10 @@ def claim(token: str, lease: timedelta) -> list[Row]:
     ]
 
 
-def finish(ids: Sequence[str], result: Row, keep: Keeping) -> list[Row]:
-    """The jobs are done: they leave, their results stay for a while, the lane goes behind the others that are due."""
-    done = [{"$mergeObjects": [{"$literal": {**result, "id": name}}, {"at": NOW}]} for name in ids]
+def finish(ids: Sequence[str], result: Row | None, keep: Keeping) -> list[Row]:
+    """The jobs leave, their results, if any, stay for a while, the lane goes behind the others that are due."""
+    told = [] if result is None else [{**result, "id": name} for name in ids]
+    done = [{"$mergeObjects": [{"$literal": row}, {"at": NOW}]} for row in told]
     results = {"$slice": [{"$concatArrays": [_fresh("$results", "at", keep.results), done]}, -KEPT]}
     return [
         {"$set": {"bytes": {"$subtract": ["$bytes", _size_of(ids)]}, "results": results}},
@@ -183,9 +192,8 @@ def flush() -> list[Row]:
 def revive(keep: Keeping) -> list[Row]:
     """Let dead letters wait again, behind the others."""
     again: Row = {"tries": {"$add": ["$$j.tries", 1]}, "at": NOW}
-    kept: Row = {
-        name: f"$$j.{name}" for name in ("id", "mark", "body", "said", "size", "agent_id", "team_id", "key", "mode")
-    }
+    names = ("id", "mark", "body", "said", "size", "agent_id", "team_id", "key", "mode", "erasures")
+    kept: Row = {name: f"$$j.{name}" for name in names}
     jobs = {"$concatArrays": ["$jobs", {"$map": {"input": "$dead", "as": "j", "in": {**kept, **again}}}]}
     return [
         {"$set": {"jobs": jobs, "dead": []}},

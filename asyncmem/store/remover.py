@@ -108,6 +108,8 @@ class Remover:
         jobs = await self._jobs.erase(user_id) + await self._profile_jobs(user_id)
         await self._archive.announce(user_id)
         await self._captures.announce(user_id)
+        # what came in between; what comes later and began before says so itself
+        jobs += await self._jobs.erase(user_id) + await self._profile_jobs(user_id)
         captures = await self._captures.erase(user_id)  # first, so that nobody finishes a journal of theirs
         optimizations = await self._optimizations(user_id)
         async with self._core.calling():

@@ -18,6 +18,7 @@ from asyncmem import (
     Embeddings,
     LLMSettings,
     MemoryManager,
+    Message,
     ModelError,
     ModelRefusedError,
     ModelUnavailableError,
@@ -25,11 +26,13 @@ from asyncmem import (
     Settings,
     StoreError,
     TextDelta,
+    TicketExpiredError,
     ToolDone,
     ToolError,
     ToolStarted,
 )
 from asyncmem.agent.results import AgentEvent
+from asyncmem.agent.sources import ManagerSource, Switches
 from asyncmem.session_values import Said
 from asyncmem.testing import HashEmbedder, ScriptedModel, ScriptError, tool_reply
 
@@ -527,6 +530,19 @@ async def test_a_run_brings_no_erased_user_back(
     assert (result.content, result.captures, result.capture_error) == ("Bye.", [], None)
     assert (await memory.queue_status()).depth == 0
     assert await Agent(speaker, memory_manager=memory).get_messages("s", user_id="lin") == []
+
+
+async def test_a_user_who_is_erased_between_a_run_and_its_capture_stays_erased(memory: MemoryManager) -> None:
+    """What a run schedules after the erasure, having looked for one before it, stores nothing; its ticket ends."""
+    source = ManagerSource(memory, Switches(capture=True))
+    erasures = await (await memory.opened()).sessions.begun("lin")
+    await memory.erase_user("lin")
+    (ticket,) = await source.schedule([Message(role="user", content="I row")], "lin", erasures)
+    with pytest.raises(TicketExpiredError):
+        await ticket.wait(60)
+    await memory.drain(60)
+    assert await memory.get_user_memories(user_id="lin") == []
+    assert (await memory.erase_user("lin")).counts["jobs"] == 0
 
 
 async def test_a_blank_answer_is_kept_as_such(memory: MemoryManager, speaker: ScriptedModel) -> None:

@@ -12,10 +12,15 @@ from asyncmem import (
     LearningMode,
     LearningTickets,
     MemoryManager,
+    Message,
+    Scope,
     Settings,
+    TicketExpiredError,
     UserMemoryConfig,
     UserProfileConfig,
 )
+from asyncmem.agent.sources import LearningSource
+from asyncmem.background import read_turns
 from asyncmem.testing import ScriptedModel, tool_reply
 
 from ..servers import with_database
@@ -121,3 +126,29 @@ async def test_a_profile_stands_beside_the_memories(
     second = await agent.run("Hi", user_id="lin", session_id="s")
     assert "<user_profile>" in second.context
     assert "preferred_name: Lin" in second.context
+
+
+@pytest.mark.parametrize("withdrawn", [True, False])
+async def test_a_user_who_is_erased_between_a_run_and_its_capture_stays_unknown(
+    uri: str, keeper: ScriptedModel, withdrawn: bool
+) -> None:
+    """What a run schedules for memories and profile after the erasure stores nothing, be it that a worker takes it."""
+    settings = Settings(debounce=timedelta(0))
+    async with MemoryManager(uri, model=keeper, settings=settings) as memory:
+        learning = LearningMachine(memory, user_memory=True, user_profile=True)
+        await memory.erase_user("lin")
+        if withdrawn:
+            (tickets,) = await LearningSource(learning, None, None).schedule(
+                [Message(role="user", content="My name is Lin")], "lin", 0
+            )
+            assert isinstance(tickets, LearningTickets)
+            with pytest.raises(TicketExpiredError):
+                await tickets.wait(timeout=60)
+        else:  # its caller was stopped before it saw that it came too late
+            queue = await learning._queue()
+            assert queue is not None
+            job = queue._job(read_turns("My name is Lin"), Scope("lin"), None, LearningMode.ALWAYS, 0)
+            await queue._jobs.enqueue("lin", job, flush=True)
+        await learning.drain(60)
+        assert await learning.user_profile_store.get("lin") is None
+        assert (await memory.erase_user("lin")).counts["jobs"] == 0

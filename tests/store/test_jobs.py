@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -22,6 +23,7 @@ from asyncmem import (
     InvalidIdError,
     InvalidMessageError,
     InvalidQueryError,
+    LearningMode,
     LLMSettings,
     ManagerClosedError,
     MemoryManager,
@@ -30,11 +32,13 @@ from asyncmem import (
     ModelError,
     ModelRateLimitError,
     QueueStatus,
+    Scope,
     Settings,
     StoreTimeoutError,
     TicketExpiredError,
     UserMemory,
 )
+from asyncmem.background import read_turns
 from asyncmem.store.jobs import Claim
 from asyncmem.store.store import MemoryStore
 from asyncmem.testing import ScriptedModel
@@ -734,6 +738,84 @@ async def test_a_worker_that_took_a_job_before_an_erasure_writes_nothing(uri: st
         await workers._work(claim, erasures)
         assert await texts(manager) == []
         assert await store.jobs._lanes.count_documents({}) == 0
+
+
+async def late(manager: MemoryManager, text: str, erasures: int | None, key: str | None = None) -> str:
+    """Put a job into the queue whose caller was stopped just before it saw whether the user was erased; its id."""
+    queue, store = await manager._queue(), await store_of(manager)
+    job = queue._job(read_turns(text), Scope("lin"), key, LearningMode.ALWAYS, erasures)
+    return await store.jobs.enqueue("lin", job, flush=True)
+
+
+async def test_what_began_before_an_erasure_and_is_scheduled_after_it_is_dropped(uri: str) -> None:
+    """Nothing of it is captured or kept, its ticket ends, and what began later is captured, be it the same words."""
+    model = Hearer()
+    async with manager_of(uri, model, workers=False) as web, manager_of(uri, model) as worker:
+        await web.erase_user("lin")
+        old = await late(web, "I like tea", 0)
+        assert await late(web, "I like tea", 0) == old
+        new = await late(web, "I like tea", 1)
+        assert len({old, new, await late(web, "I like rum", 0), await late(web, "I like gin", None)}) == 4
+        await worker.drain(SOON)
+        assert await texts(web) == ["I like tea", "I like gin"]
+        for manager in (web, worker):
+            with pytest.raises(TicketExpiredError):
+                await (await manager.get_ticket(old, user_id="lin")).wait(SOON)
+        assert (await (await web.get_ticket(new, user_id="lin")).wait(SOON)).changes
+        await web.erase_user("lin")
+        await late(web, "I like tea", 1)
+        await worker.drain(SOON)
+        assert await texts(web) == []
+        assert await (await store_of(web)).jobs._lanes.count_documents({}) == 0
+
+
+async def test_the_ticket_of_a_dropped_job_ends_where_its_worker_is(uri: str) -> None:
+    """Whoever waits beside the worker is told at once, as of an erased user."""
+    async with manager_of(uri) as manager:
+        await manager.erase_user("lin")
+        ticket = await manager.get_ticket(await late(manager, "I like tea", 0), user_id="lin")
+        await manager.drain(SOON)
+        with pytest.raises(TicketExpiredError):
+            await ticket.wait(SOON)
+        assert await texts(manager) == []
+
+
+async def test_a_job_that_comes_too_late_leaves_the_queue_by_itself(idle: MemoryManager) -> None:
+    """Where no worker comes by, words of a user who was erased before they were scheduled don't wait for one."""
+    await idle.erase_user("lin")
+    turns, scope, store = read_turns("I like tea"), Scope("lin"), await store_of(idle)
+    ticket = await idle.schedule_turns(turns, scope, None, erasures=0)
+    assert await store.jobs._lanes.count_documents({}) == 0
+    with pytest.raises(TicketExpiredError):
+        await ticket.wait(SOON)
+    waiting = await idle.schedule("I like rum", user_id="lin")
+    await idle.schedule_turns(turns, scope, None, erasures=0)
+    assert [job.id for job in await store.jobs.waiting("lin", 9)] == [waiting.id]
+
+
+async def test_a_worker_that_lost_its_lease_drops_nothing(uri: str) -> None:
+    """Whoever took the lane after it does."""
+    async with manager_of(uri, workers=False) as manager:
+        await manager.erase_user("lin")
+        await late(manager, "I like tea", 0)
+        store, workers = await store_of(manager), (await manager._queue()).workers
+        claim = await take(manager)
+        assert claim is not None
+        await workers._work(replace(claim, token="another"), 1)
+        assert len(await store.jobs.waiting("lin", 9)) == 1
+        await workers._work(claim, 1)
+        assert await store.jobs.waiting("lin", 9) == []
+
+
+async def test_dead_letters_keep_their_count(uri: str) -> None:
+    """One that waits again after its user was erased is dropped as well."""
+    async with manager_of(uri, workers=False) as manager:
+        name, store = await late(manager, "I like tea", 0), await store_of(manager)
+        claim = await take(manager)
+        assert claim is not None
+        assert await store.jobs.bury(claim, ModelError("no"))
+        assert await manager.retry_dead("lin") == 1
+        assert [(job.id, job.erasures) for job in await store.jobs.waiting("lin", 9)] == [(name, 0)]
 
 
 async def test_what_was_applied_is_never_applied_again(uri: str) -> None:
