@@ -1,5 +1,6 @@
 """What the values must hold to be stored and found again: clean them, or say what is wrong (pure)."""
 
+import inspect
 import math
 import re
 import reprlib
@@ -241,6 +242,13 @@ def clean_revision(value: object, what: str) -> int:
 def encodable(text: str) -> bool:
     """Whether UTF-8 can hold the text: it has no lone surrogate."""
     return text.isascii() or not any("\ud800" <= c <= "\udfff" for c in text)
+
+
+def no_option(kind: type, unknown: Iterable[str]) -> str:
+    """The sentence about options that a class has not, with those it has."""
+    parameters = inspect.signature(kind).parameters.values()
+    known = [p.name for p in parameters if p.kind is not p.VAR_KEYWORD]
+    return f"{kind.__name__} has no option {', '.join(map(repr, unknown))}; its options are {', '.join(known)}"
 
 
 def sendable(text: str) -> str:

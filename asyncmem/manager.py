@@ -12,7 +12,7 @@ from pydantic import JsonValue
 from .background import Background
 from .capture import CaptureOptions
 from .capturing import Capturer
-from .cleaning import MAX_TOPIC, clean_filter_text, clean_id, clean_limit, clean_revision, clean_text
+from .cleaning import MAX_TOPIC, clean_filter_text, clean_id, clean_limit, clean_revision, clean_text, no_option
 from .errors import ConfigurationError, InvalidIdError, InvalidMemoryError
 from .filters import clean_filters
 from .llm import LLM, ChatModel, Embedder
@@ -94,7 +94,7 @@ class MemoryManager(RetrievalVerbs, SchedulingVerbs, OptimizationVerbs):
         **unknown: Never,
     ) -> None:
         if unknown:
-            raise ConfigurationError(f"MemoryManager has no option {', '.join(map(repr, unknown))}: see its docstring")
+            raise ConfigurationError(no_option(MemoryManager, unknown))
         _check_options(settings, llm, system_message, memory_capture_instructions, additional_instructions)
         _check_flags(add=add_memories, update=update_memories, delete=delete_memories, clear=clear_memories)
         self._settings = settings or Settings()

@@ -7,7 +7,7 @@ from contextlib import aclosing
 from typing import Any, Never, TextIO
 from weakref import WeakValueDictionary
 
-from ..cleaning import clean_id, encodable, utc_now
+from ..cleaning import clean_id, encodable, no_option, utc_now
 from ..errors import ConfigurationError, InvalidMessageError, StoreError
 from ..learning import LearningMachine
 from ..llm import LLM, ChatModel, Tool, ToolRun
@@ -82,7 +82,7 @@ class Agent:
         **unknown: Never,
     ) -> None:
         if unknown:
-            raise ConfigurationError(f"Agent has no option {', '.join(map(repr, unknown))}: see its docstring")
+            raise ConfigurationError(no_option(Agent, unknown))
         self._llm = LLM(model or os.environ.get("ASYNCMEM_MODEL") or DEFAULT_MODEL, check_llm(llm))
         self._options = Options(
             instructions, to_tools(tools), max_rounds, max_calls, history_tokens, on_context_failure

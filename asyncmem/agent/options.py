@@ -108,7 +108,8 @@ def to_source(
         task, tools, capture = map(bool, switches.values())
         return ManagerSource(memory_manager, Switches(task, tools, capture, room, agent, team))
     if on:
-        raise ConfigurationError(f"{' and '.join(on)} need memory_manager: pass a MemoryManager")
+        verb = "needs" if len(on) == 1 else "need"
+        raise ConfigurationError(f"{' and '.join(on)} {verb} memory_manager: pass a MemoryManager")
     return None
 
 

@@ -130,7 +130,7 @@ def list_memories(user: User, limit: int | None = None, db: Db = None, as_json: 
 def search(
     query: str,
     user: User,
-    method: Annotated[str, typer.Option(help="agentic, last_n or first_n.")] = "agentic",
+    method: Annotated[str, typer.Option(help="agentic, keyword, last_n or first_n.")] = "agentic",
     limit: int | None = None,
     model: Model = None,
     db: Db = None,

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, TypedDict
+from typing import Any, TypedDict, cast
 
 from asyncmem import InvalidIdError, MemoryManager, MemoryTools, Retriever, memory_tools
 
@@ -71,12 +71,18 @@ def owner(whose: Whose, given: object) -> str:
     Raises:
         InvalidIdError: a function could not tell it.
     """
-    if not callable(whose):
+    if isinstance(whose, str):
         return whose
+    if not callable(whose):
+        raise InvalidIdError(f"user_id must be a str or a function that tells one, not {type(whose).__name__}")
     try:
-        return whose(given)
+        user = cast("object", whose(given))
     except (AttributeError, LookupError, TypeError) as error:
         kind = type(error).__name__
+    else:
+        if isinstance(user, str):  # anything else must not mean the manager's default user
+            return user
+        kind = f"it gave a {type(user).__name__}"
     raise InvalidIdError(
         f"the function that is user_id= could not tell the user of this run ({kind}): give the run what it reads"
     )

@@ -110,5 +110,6 @@ def to_config(given: object, kind: type[C], name: str) -> C | None:
     if given is False or given is None:
         return None
     if not isinstance(given, kind):
-        raise ConfigurationError(f"{name} must be True, False or a {kind.__name__}, not a {type(given).__name__}")
+        what = f"the class {given.__name__}" if isinstance(given, type) else f"a {type(given).__name__}"
+        raise ConfigurationError(f"{name} must be True, False or {kind.__name__}(…), not {what}")
     return given

@@ -59,7 +59,8 @@ def updated(schema: type[UserProfile], values: Values, fields: Mapping[str, obje
     """
     unknown = sorted(set(fields) - set(schema.model_fields))
     if unknown:
-        raise InvalidProfileError(f"{schema.__name__} has no field {unknown[0]!r}: {', '.join(schema.model_fields)}")
+        known = ", ".join(schema.model_fields)
+        raise InvalidProfileError(f"{schema.__name__} has no field {unknown[0]!r}, but it has {known}")
     before = read(schema, values)
     kept = {name: getattr(before, name) for name in before.model_fields_set}
     try:

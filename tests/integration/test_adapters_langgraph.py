@@ -20,6 +20,7 @@ from asyncmem import (
     InvalidMemoryError,
     MemoryConflictError,
     MemoryManager,
+    UserMemory,
 )
 from asyncmem.interfaces.langgraph import MemoryStore, memory_langchain_tools, memory_message
 from asyncmem.testing import Behaviour, ProviderSimulator
@@ -107,6 +108,16 @@ async def test_a_run_that_names_nobody_fails(graph: Any, provider: ProviderSimul
     with pytest.raises(InvalidIdError):
         await graph.ainvoke({"messages": [("user", "Hello")]})
     assert provider.received == []
+
+
+async def test_a_prompt_for_nobody_shows_nobody(memory: MemoryManager) -> None:
+    """A user that is None is an error, and never the manager's default user."""
+    await memory.add_user_memory(UserMemory(memory="Plays go"))
+    message = memory_message(memory, user_id=lambda config: config.get("configurable", {}).get("user_id"))
+    with pytest.raises(InvalidIdError, match="NoneType"):
+        await message({"configurable": {}})
+    with pytest.raises(InvalidIdError):
+        await memory_message(memory, user_id=None)({"configurable": {}})  # type: ignore[arg-type]
 
 
 async def test_tools_of_one_user(memory: MemoryManager) -> None:

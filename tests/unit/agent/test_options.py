@@ -42,7 +42,7 @@ def manager() -> MemoryManager:
         ({"memory": 1}, "no option 'memory'"),
         ({"llm": {}}, "llm must be a LLMSettings"),
         ({"memory_manager": "mongodb://localhost/app"}, "memory_manager must be a MemoryManager, not a str"),
-        ({"update_memory_on_run": True}, "update_memory_on_run need memory_manager"),
+        ({"update_memory_on_run": True}, "update_memory_on_run needs memory_manager"),
         ({"memory_tools": True, "enable_agentic_memory": True}, "enable_agentic_memory and memory_tools need"),
         ({"update_memory_on_run": "no"}, "update_memory_on_run must be a bool"),
         ({"learning": "always"}, "learning must be a LearningMachine, not a str"),
