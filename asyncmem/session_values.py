@@ -14,6 +14,21 @@ _FRAME = 8
 
 
 @dataclass(frozen=True, slots=True)
+class Terms:
+    """How an exchange is captured.
+
+    Attributes:
+        agent_id: recorded on what is added.
+        team_id: recorded on what is added.
+        learns: what is learnt of it, and in which modes.
+    """
+
+    agent_id: str | None
+    team_id: str | None
+    learns: str
+
+
+@dataclass(frozen=True, slots=True)
 class Said:
     """What a run adds to its session.
 
@@ -24,6 +39,7 @@ class Said:
         answered_at: when they were ready.
         tokens: about so many have both.
         capture: they are to be captured.
+        terms: how; ``None`` if that is not known.
     """
 
     message: str = field(repr=False)
@@ -32,6 +48,7 @@ class Said:
     answered_at: datetime
     tokens: int
     capture: bool = False
+    terms: Terms | None = None
 
     def messages(self) -> list[Message]:
         """Both as a conversation."""
@@ -67,12 +84,18 @@ class Exchange:
     folded: bool = False
     summary: str | None = field(default=None, repr=False)
 
+    def has_none_waiting(self, learns: str | None) -> bool:
+        """Nothing of which this is learnt waits up to and with this exchange: its own run handed all over."""
+        terms = self.said.terms
+        return self.window > 0 and not self.pending and terms is not None and terms.learns == learns
+
 
 def placed(name: str, said: Said, before: Exchange | None, remembered: timedelta) -> Exchange:
     """What a run said, at its place behind the exchange before it.
 
     Exchanges are captured as one growing conversation, of which what was captured before is known by its fingerprints
-    and only read along. A new one begins where the old one is long, or where it may be remembered no longer.
+    and only read along. A new one begins where the old one is long, where it may be remembered no longer, or where it
+    was captured on other terms: on these nothing of it is known, and all of it would be captured again.
 
     Args:
         name: the row's.
@@ -84,7 +107,7 @@ def placed(name: str, said: Said, before: Exchange | None, remembered: timedelta
     if not said.capture:
         return Exchange(name, seq, said, 0, 0)
     weight = said.tokens + _FRAME
-    if before is not None and before.window:
+    if before is not None and before.window and before.said.terms == said.terms:
         recent = (said.said_at - before.said.said_at) * 2 < remembered
         if recent and before.weight + weight <= WINDOW_TOKENS:
             return Exchange(name, seq, said, before.window, before.weight + weight, pending=True)

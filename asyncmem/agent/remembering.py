@@ -64,7 +64,7 @@ class Place:
         try:
             if self.session_id is None:
                 if said.capture and await self.sessions.begun(self.user_id) <= self.erasures:
-                    left.captures += await source.schedule(said.messages(), self.user_id, self.erasures)
+                    left.captures += await source.schedule(said.messages(), self.user_id, said.terms, self.erasures)
                 return left
             added = await self.sessions.append(self.user_id, self.session_id, said, last, self.erasures)
         except AsyncMemError as error:
@@ -80,8 +80,9 @@ class Place:
         assert self.session_id is not None
         try:
             waiting = [made]
-            if before is not None and before.pending:
-                waiting = await self.sessions.pending(self.user_id, self.session_id)
+            learns = source.terms.learns
+            if before is not None and not before.has_none_waiting(learns):
+                waiting = await self.sessions.pending(self.user_id, self.session_id, learns)
             for window, some in groupby(waiting, lambda exchange: exchange.window):
                 await self._schedule(window, list(some), source, left)
         except AsyncMemError as error:
@@ -90,10 +91,10 @@ class Place:
     async def _schedule(self, window: int, waiting: Sequence[Exchange], source: Source, left: Left) -> None:
         """Schedule one conversation up to the last exchange that waits; of what was captured before it is told."""
         assert self.session_id is not None
-        last = waiting[-1].seq
+        last, terms = waiting[-1].seq, waiting[-1].said.terms
         stored = await self.sessions.between(self.user_id, self.session_id, max(1, window - 1), last)
         try:
-            left.captures += await source.schedule(conversation(window, stored), self.user_id, self.erasures)
+            left.captures += await source.schedule(conversation(window, stored), self.user_id, terms, self.erasures)
         except InvalidInputError as error:  # it will never be taken, and must not be in the way of the next
             left.capture_error = error
         await self.sessions.scheduled(self.user_id, waiting)

@@ -156,6 +156,7 @@ class Run:
             answered_at=max(self.clock(), self.said_at),
             tokens=await _tokens(self.message) + await _tokens(kept),
             capture=self.source.captures,
+            terms=self.source.terms if self.source.captures else None,
         )
         left = await self.place.leave(said, self.past.last, self.source)
         for error in {left.session_error, left.capture_error} - {None}:

@@ -9,6 +9,8 @@ from ..background import turns_of
 from ..learning import LearningMachine
 from ..llm import Tool
 from ..manager import MemoryManager
+from ..modes import LearningMode
+from ..session_values import Terms
 from ..task_tools import task_tool
 from ..toolbox import memory_tools
 from ..types import Message, clean_scope
@@ -38,10 +40,17 @@ class Switches:
 
 
 class Source(ABC):
-    """What an agent needs of its memory."""
+    """What an agent needs of its memory.
+
+    Attributes:
+        manager: keeps it.
+        captures: what is said in runs is captured.
+        terms: how.
+    """
 
     manager: MemoryManager
     captures: bool
+    terms: Terms
 
     @abstractmethod
     async def recall(self, user_id: str, message: str) -> Recalled:
@@ -52,8 +61,17 @@ class Source(ABC):
         """The tools that the model has on a user's memories."""
 
     @abstractmethod
-    async def schedule(self, messages: Sequence[Message], user_id: str, erasures: int) -> list[Ticket]:
-        """Have a conversation captured in the background, unless its user was erased more often by now."""
+    async def schedule(
+        self, messages: Sequence[Message], user_id: str, terms: Terms | None, erasures: int
+    ) -> list[Ticket]:
+        """Have a conversation captured in the background.
+
+        Args:
+            messages: what was said.
+            user_id: by whom.
+            terms: the agent and the team that are recorded; the source's own if they are not known.
+            erasures: nothing is captured if the user was erased more often by now.
+        """
 
 
 class ManagerSource(Source):
@@ -63,6 +81,7 @@ class ManagerSource(Source):
         self.manager = manager
         self._switches = switches
         self.captures = switches.capture
+        self.terms = Terms(switches.agent_id, switches.team_id, f"memory {LearningMode.ALWAYS}")
 
     async def recall(self, user_id: str, message: str) -> Recalled:
         """The user's memories."""
@@ -87,9 +106,12 @@ class ManagerSource(Source):
             found += memory_tools(self.manager, user_id=user_id, **allowed, **wrote).tools()  # type: ignore[arg-type]
         return found
 
-    async def schedule(self, messages: Sequence[Message], user_id: str, erasures: int) -> list[Ticket]:
+    async def schedule(
+        self, messages: Sequence[Message], user_id: str, terms: Terms | None, erasures: int
+    ) -> list[Ticket]:
         """One durable write."""
-        scope = clean_scope(user_id, self._switches.agent_id, self._switches.team_id)
+        known = terms or self.terms
+        scope = clean_scope(user_id, known.agent_id, known.team_id)
         return [await self.manager.schedule_turns(await turns_of(messages), scope, None, erasures=erasures)]
 
 
@@ -98,7 +120,8 @@ class LearningSource(Source):
 
     def __init__(self, machine: LearningMachine, agent_id: str | None, team_id: str | None) -> None:
         self.manager = machine.manager
-        self.captures = True
+        self.captures = bool(machine.captures)
+        self.terms = Terms(agent_id, team_id, ", ".join(machine.captures))
         self._machine = machine
         self._agent_id = agent_id
         self._team_id = team_id
@@ -118,8 +141,11 @@ class LearningSource(Source):
         """Those of what is learnt by tools."""
         return self._machine.get_tools(user_id=user_id, agent_id=self._agent_id, team_id=self._team_id).tools()
 
-    async def schedule(self, messages: Sequence[Message], user_id: str, erasures: int) -> list[Ticket]:
+    async def schedule(
+        self, messages: Sequence[Message], user_id: str, terms: Terms | None, erasures: int
+    ) -> list[Ticket]:
         """What is not learnt by tools."""
-        scope = clean_scope(user_id, self._agent_id, self._team_id)
+        known = terms or self.terms
+        scope = clean_scope(user_id, known.agent_id, known.team_id)
         tickets = await self._machine.schedule_turns(await turns_of(messages), scope, erasures=erasures)
         return [] if tickets.memory is None and tickets.profile is None else [tickets]

@@ -99,6 +99,16 @@ class UserProfileConfig:
 C = TypeVar("C", UserMemoryConfig, UserProfileConfig)
 
 
+def captured(memory: UserMemoryConfig | None, profile: UserProfileConfig | None) -> tuple[str, ...]:
+    """What is learnt of conversations, each with its mode; nothing where tools learn it all."""
+    learns: list[str] = []
+    if memory is not None and memory.mode != LearningMode.AGENTIC:
+        learns.append(f"memory {memory.mode}")
+    if profile is not None and profile.mode != LearningMode.AGENTIC:
+        learns.append(f"profile {profile.stored_as} {profile.mode}")
+    return tuple(learns)
+
+
 def to_config(given: object, kind: type[C], name: str) -> C | None:
     """What an option asks for; ``None`` if it is off.
 

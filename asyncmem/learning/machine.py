@@ -18,7 +18,7 @@ from ..task_tools import task_tool
 from ..tickets import CaptureTicket, ProfileTicket, done_already, unknown
 from ..types import CaptureResult, QueueStatus, Scope, clean_scope
 from .carrying import ProfileCapturer
-from .config import UserMemoryConfig, UserProfileConfig, to_config
+from .config import UserMemoryConfig, UserProfileConfig, captured, to_config
 from .memories import UserMemoryStore
 from .profile import UserProfileStore
 from .proposed import ProposalDesk
@@ -64,6 +64,11 @@ class LearningMachine:
     def manager(self) -> MemoryManager:
         """Keeps it all."""
         return self._manager
+
+    @property
+    def captures(self) -> tuple[str, ...]:
+        """What is learnt of conversations, each with its mode; nothing where tools learn it all."""
+        return captured(self._memory, self._profile)
 
     @property
     def user_memory_store(self) -> UserMemoryStore:

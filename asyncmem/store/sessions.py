@@ -10,13 +10,14 @@ so it goes when they go.
 import asyncio
 import random
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 from bson import ObjectId
 from pymongo.errors import DuplicateKeyError
 
 from ..cleaning import clean_time
-from ..session_values import Exchange, Said, placed
+from ..session_values import Exchange, Said, Terms, placed
 from .captures import Captures
 from .core import ATTEMPTS, Core, pages
 from .documents import Row
@@ -100,9 +101,16 @@ class Sessions:
         async with self._core.calling():
             await self._rows.update_one(query, {"$set": {"summary": summary}})
 
-    async def pending(self, user_id: str, session_id: str) -> list[Exchange]:
-        """The first exchanges of a session that wait to be captured."""
-        query = {"user_id": user_id, "session_id": session_id, "pending": True}
+    async def pending(self, user_id: str, session_id: str, learns: str | None = None) -> list[Exchange]:
+        """The first exchanges of a session that wait to be captured.
+
+        Args:
+            user_id: whose.
+            session_id: which of the user's sessions.
+            learns: only those of which this is learnt, or of which it is not known; ``None`` is all.
+        """
+        query: Row = {"user_id": user_id, "session_id": session_id, "pending": True}
+        query |= {} if learns is None else {"learns": {"$in": [learns, None]}}
         async with self._core.calling():
             rows = await self._rows.find(query).sort("seq", 1).limit(PAGE).to_list()
         return [_exchange(row) for row in rows]
@@ -158,6 +166,7 @@ def _row(made: Exchange) -> Row:
         "weight": made.weight,
         "folded": False,
     }
+    row |= {} if said.terms is None else asdict(said.terms)
     return row | ({"pending": True} if made.pending else {})
 
 
@@ -169,6 +178,7 @@ def _exchange(row: Row) -> Exchange:
         clean_time(row["answered_at"]),
         row["tokens"],
         row["window"] > 0,
+        Terms(row["agent_id"], row["team_id"], row["learns"]) if "learns" in row else None,
     )
     marks: dict[str, Any] = {"pending": row.get("pending", False), "folded": row["folded"]}
     return Exchange(row["_id"], row["seq"], said, row["window"], row["weight"], **marks, summary=row.get("summary"))

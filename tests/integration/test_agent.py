@@ -230,6 +230,60 @@ async def test_what_could_not_be_scheduled_is_scheduled_by_the_next_run(
     assert len(keeper.requests) == 2
 
 
+async def test_what_waits_is_scheduled_whoever_answers_in_between(
+    uri: str, keeper: ScriptedModel, speaker: ScriptedModel
+) -> None:
+    """An agent that captures nothing, or records another agent, breaks no chain; each exchange keeps its own agent."""
+    full = Settings(workers=False, backlog_per_user=1, debounce=timedelta(0))
+    roomier = Settings(workers=False, backlog_per_user=2, debounce=timedelta(0))
+    rows, swims, sings = (
+        plan({"op": "add", "memory": m, "evidence": e})
+        for m, e in (("Rows", "I row"), ("Swims", "I swim"), ("Sings", "I sing"))
+    )
+    keeper.add(rows, swims, sings)
+    speaker.add("One.", "Two.", "Three.", "Four.")
+    async with (
+        MemoryManager(uri, model=keeper, settings=full) as web,
+        MemoryManager(uri, model=keeper, settings=roomier) as roomy,
+        MemoryManager(uri, model=keeper, settings=Settings(debounce=timedelta(0))) as worker,
+    ):
+        a = Agent(speaker, memory_manager=web, update_memory_on_run=True, agent_id="a", team_id="x")
+        b = Agent(speaker, memory_manager=roomy, update_memory_on_run=True, agent_id="b")
+        await a.run("I row", user_id="lin", session_id="s")
+        refused = await a.run("I swim", user_id="lin", session_id="s")
+        assert isinstance(refused.capture_error, BacklogFullError)
+        await Agent(speaker, memory_manager=web).run("What time is it?", user_id="lin", session_id="s")
+        await worker.drain(timeout=60)
+        last = await b.run("I sing", user_id="lin", session_id="s")
+        assert (len(last.captures), last.capture_error) == (2, None)
+        await worker.drain(timeout=60)
+        kept = [(m.memory, m.agent_id, m.team_id) for m in await worker.get_user_memories(user_id="lin")]
+        assert kept == [("Rows", "a", "x"), ("Swims", "a", "x"), ("Sings", "b", None)]
+        assert await (await worker.opened()).sessions.pending("lin", "s") == []
+
+
+@pytest.mark.parametrize("other", [{"agent_id": "b"}, {"agent_id": "a", "team_id": "y"}])
+async def test_another_agent_of_a_session_captures_nothing_again(
+    memory: MemoryManager, keeper: ScriptedModel, speaker: ScriptedModel, other: dict[str, str]
+) -> None:
+    """What the first agent captured the second one is not told, so a memory that was deleted by hand stays away."""
+
+    def keep(request: ChatRequest) -> dict[str, Any]:
+        bees = [{"op": "add", "memory": "Keeps bees", "evidence": "I keep bees"}]
+        return plan(*(bees if "I keep bees" in read_by(request) else []))
+
+    keeper.add(keep, keep)
+    speaker.add("Since when?", "Rest.")
+    first = Agent(speaker, memory_manager=memory, update_memory_on_run=True, agent_id="a")
+    second = Agent(speaker, memory_manager=memory, update_memory_on_run=True, **other)  # type: ignore[arg-type]
+    await captured(await first.run("I keep bees", user_id="lin", session_id="s"))
+    (bees,) = await memory.get_user_memories(user_id="lin")
+    await memory.delete_user_memory(str(bees.memory_id), user_id="lin")
+    await captured(await second.run("What now?", user_id="lin", session_id="s"))
+    assert await texts(memory, "lin") == []
+    assert "Since when?" in read_by(keeper.requests[1])
+
+
 async def test_runs_at_once_in_one_session_are_captured_once(
     memory: MemoryManager, keeper: ScriptedModel, speaker: ScriptedModel
 ) -> None:
@@ -537,7 +591,7 @@ async def test_a_user_who_is_erased_between_a_run_and_its_capture_stays_erased(m
     source = ManagerSource(memory, Switches(capture=True))
     erasures = await (await memory.opened()).sessions.begun("lin")
     await memory.erase_user("lin")
-    (ticket,) = await source.schedule([Message(role="user", content="I row")], "lin", erasures)
+    (ticket,) = await source.schedule([Message(role="user", content="I row")], "lin", None, erasures)
     with pytest.raises(TicketExpiredError):
         await ticket.wait(60)
     await memory.drain(60)

@@ -8,6 +8,7 @@ import pytest
 
 from asyncmem import (
     Agent,
+    ChatRequest,
     LearningMachine,
     LearningMode,
     LearningTickets,
@@ -93,6 +94,62 @@ async def test_agentic_learns_by_the_tool_alone(
     assert (await memory.queue_status()).depth == 0
 
 
+@pytest.mark.parametrize("reads_profile", [False, True])
+async def test_what_an_agent_decided_on_is_not_captured_later(
+    memory: MemoryManager, keeper: ScriptedModel, speaker: ScriptedModel, reads_profile: bool
+) -> None:
+    """Exchanges of a time in AGENTIC are not captured for memory by a later ALWAYS, with or without a profile."""
+
+    def keep(request: ChatRequest) -> dict[str, Any]:
+        if "fields" in str(request.messages[0]["content"]):
+            return {"changes": []}
+        bees = [{"op": "add", "memory": "Keeps bees", "evidence": "I keep bees"}]
+        return plan(*(bees if "I keep bees" in str(request.messages[-1]["content"]) else []))
+
+    keeper.add(*[keep] * 4)
+    speaker.add("Since when?", "Noted.")
+    agentic = machine(memory, LearningMode.AGENTIC, user_profile=reads_profile)
+    always = machine(memory, LearningMode.ALWAYS, user_profile=reads_profile)
+    first = await Agent(speaker, learning=agentic).run("I keep bees", user_id="lin", session_id="s")
+    assert len(first.captures) == reads_profile
+    for ticket in first.captures:
+        await ticket.wait(timeout=60)
+    second = await Agent(speaker, learning=always).run("For ten years", user_id="lin", session_id="s")
+    (tickets,) = second.captures
+    await tickets.wait(timeout=60)
+    assert await texts(memory, "lin") == []
+    assert await (await memory.opened()).sessions.pending("lin", "s") == []
+    keeper._steps.clear()  # how many calls a profile takes is not told here
+
+
+async def test_what_waits_is_captured_in_its_own_mode_or_not_at_all(
+    replica_set_uri: str, database_name: str, keeper: ScriptedModel, speaker: ScriptedModel
+) -> None:
+    """What was to be proposed and could not be scheduled no ALWAYS applies, and the next PROPOSE proposes."""
+    uri = with_database(replica_set_uri, database_name)
+    full = Settings(workers=False, backlog_per_user=1, debounce=timedelta(0))
+    keeper.add(plan(), plan(), plan({"op": "add", "memory": "Rows", "evidence": "I row"}))
+    speaker.add("One.", "Two.", "Three.", "Four.")
+    async with (
+        MemoryManager(uri, model=keeper, settings=full) as web,
+        MemoryManager(uri, model=keeper, settings=Settings(debounce=timedelta(0))) as worker,
+    ):
+        careful = Agent(speaker, learning=machine(web, LearningMode.PROPOSE))
+        await careful.run("Hi", user_id="lin", session_id="s")
+        assert (await careful.run("I row", user_id="lin", session_id="s")).capture_error is not None
+        await worker.drain(timeout=60)
+        always = Agent(speaker, learning=machine(web, LearningMode.ALWAYS))
+        assert len((await always.run("Hello", user_id="lin", session_id="s")).captures) == 1
+        await worker.drain(timeout=60)
+        again = Agent(speaker, learning=machine(worker, LearningMode.PROPOSE))
+        assert (await again.run("Bye", user_id="lin", session_id="s")).capture_error is None
+        await worker.drain(timeout=60)
+        assert await texts(worker, "lin") == []
+        proposals = await machine(worker, LearningMode.PROPOSE).list_proposals(user_id="lin")
+        assert [p.after for p in proposals] == ["Rows"]
+    keeper._steps.clear()  # what is left was not asked for
+
+
 async def test_proposed_memories_wait_for_approval(
     memory: MemoryManager, keeper: ScriptedModel, speaker: ScriptedModel
 ) -> None:
@@ -139,7 +196,7 @@ async def test_a_user_who_is_erased_between_a_run_and_its_capture_stays_unknown(
         await memory.erase_user("lin")
         if withdrawn:
             (tickets,) = await LearningSource(learning, None, None).schedule(
-                [Message(role="user", content="My name is Lin")], "lin", 0
+                [Message(role="user", content="My name is Lin")], "lin", None, 0
             )
             assert isinstance(tickets, LearningTickets)
             with pytest.raises(TicketExpiredError):

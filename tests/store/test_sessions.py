@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from asyncmem import MemoryManager, StoreTimeoutError
-from asyncmem.session_values import Exchange, Said
+from asyncmem.session_values import Exchange, Said, Terms
 from asyncmem.store.sessions import PAGE, Sessions
 
 from .conftest import Clock
@@ -21,9 +21,9 @@ async def sessions(manager: MemoryManager) -> Sessions:
     return (await manager.opened()).sessions
 
 
-def said(clock: Clock, words: str, *, capture: bool = False, tokens: int = 10) -> Said:
+def said(clock: Clock, words: str, *, capture: bool = False, tokens: int = 10, terms: Terms | None = None) -> Said:
     """One exchange."""
-    return Said(words, clock.now, f"You said {words}.", clock.now + timedelta(seconds=1), tokens, capture)
+    return Said(words, clock.now, f"You said {words}.", clock.now + timedelta(seconds=1), tokens, capture, terms)
 
 
 async def add(sessions: Sessions, one: Said, *, user: str = "lin", session: str = "s") -> Exchange:
@@ -102,6 +102,18 @@ async def test_what_waits_to_be_captured_is_found_until_it_is_scheduled(sessions
     assert [e.said.message for e in await sessions.pending("lin", "s")] == ["a", "c", "d"]
     await sessions.scheduled("lin", made[:3])
     assert [e.said.message for e in await sessions.pending("lin", "s")] == ["d"]
+
+
+async def test_how_an_exchange_is_captured_is_kept(sessions: Sessions, clock: Clock) -> None:
+    """Agent, team and what is learnt come back; what waits is found by that, as is what was stored without it."""
+    old = await add(sessions, said(clock, "old", capture=True))
+    mine, other = Terms("a", "t", "memory always"), Terms(None, None, "memory propose")
+    first = await add(sessions, said(clock, "one", capture=True, terms=mine))
+    second = await add(sessions, said(clock, "two", capture=True, terms=other))
+    assert [e.said.terms for e in await sessions.pending("lin", "s")] == [None, mine, other]
+    assert await sessions.pending("lin", "s", "memory always") == [old, first]
+    assert await sessions.pending("lin", "s", "memory propose") == [old, second]
+    assert [e.window for e in (old, first, second)] == [1, 2, 3]
 
 
 async def test_one_writer_summarises(sessions: Sessions, clock: Clock) -> None:

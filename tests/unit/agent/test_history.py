@@ -17,17 +17,23 @@ from asyncmem.agent.history import (
     to_fold,
 )
 from asyncmem.agent.remembering import conversation
-from asyncmem.session_values import WINDOW_TOKENS, Exchange, Said, placed
+from asyncmem.session_values import WINDOW_TOKENS, Exchange, Said, Terms, placed
 
 AT = datetime(2026, 1, 5, 8, 0, tzinfo=UTC)
 DAY = timedelta(days=1)
 
 
 def said(
-    words: str = "hi", answer: str = "hello", *, tokens: int = 10, at: datetime = AT, capture: bool = True
+    words: str = "hi",
+    answer: str = "hello",
+    *,
+    tokens: int = 10,
+    at: datetime = AT,
+    capture: bool = True,
+    terms: Terms | None = None,
 ) -> Said:
     """What a run said."""
-    return Said(words, at, answer, at, tokens, capture)
+    return Said(words, at, answer, at, tokens, capture, terms)
 
 
 def session(*tokens: int) -> list[Exchange]:
@@ -57,10 +63,14 @@ def test_exchanges_are_captured_as_one_growing_conversation() -> None:
         (said(), said(at=AT + timedelta(hours=12))),  # what was captured may be remembered no longer
         (said(tokens=WINDOW_TOKENS), said()),  # it is long enough
         (said(capture=False), said()),  # it is nobody's to capture
+        (said(terms=Terms("a", None, "memory always")), said(terms=Terms("b", None, "memory always"))),
+        (said(terms=Terms(None, "x", "memory always")), said(terms=Terms(None, "y", "memory always"))),
+        (said(terms=Terms("a", None, "memory always")), said(terms=Terms("a", None, "memory propose"))),
+        (said(), said(terms=Terms(None, None, "memory always"))),  # it is not known how it was captured
     ],
 )
 def test_a_new_conversation_begins(before: Said, now: Said) -> None:
-    """Where the old one is long, is long ago, or was not to be captured, another one begins."""
+    """Where the old one is long, is long ago, or was not captured on the same terms, another one begins."""
     first = placed("a", before, None, DAY)
     second = placed("b", now, first, DAY)
     assert (second.seq, second.window, second.pending) == (2, 2, True)
@@ -70,6 +80,18 @@ def test_what_is_not_to_be_captured_is_never_pending() -> None:
     """An exchange of an agent that captures nothing belongs to no conversation."""
     made = placed("a", said(capture=False), None, DAY)
     assert (made.window, made.pending) == (0, False)
+
+
+def test_only_a_run_that_learns_the_same_has_handed_over_what_waited_before_it() -> None:
+    """One that waits, that nobody captures, or that is captured for something else or nobody knows what, has not."""
+    terms = Terms("a", None, "memory always")
+    waiting = placed("a", said(terms=terms), None, DAY)
+    handed = replace(waiting, pending=False)
+    assert handed.has_none_waiting("memory always") is True
+    assert handed.has_none_waiting("memory propose") is False
+    assert waiting.has_none_waiting("memory always") is False
+    assert placed("a", said(capture=False), None, DAY).has_none_waiting("memory always") is False
+    assert replace(placed("a", said(), None, DAY), pending=False).has_none_waiting("memory always") is False
 
 
 def test_a_conversation_begins_with_the_answer_before_it() -> None:
