@@ -26,6 +26,7 @@ ONCE = (
 CRASHES = (
     "tests/store/test_chaos.py",
     "tests/store/test_killed.py",
+    "tests/store/test_proposals_killed.py",
     "tests/store/test_swaps.py",
     "tests/store/test_swaps_killed.py",
     "tests/store/test_workers.py",
