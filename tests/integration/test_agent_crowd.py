@@ -23,7 +23,7 @@ class Chat(Behaviour):
 
     provider: ProviderSimulator
 
-    def reply(self) -> ChatReply:
+    def reply(self, number: int = 0) -> ChatReply:
         """By the model that is asked and by what it is asked."""
         body = self.provider.received[-1].body
         if body["model"] == "speaker":

@@ -75,7 +75,7 @@ def test_add_list_forget_erase(run: Run) -> None:
     assert (gone.exit_code, json.loads(gone.stdout)) == (0, {"deleted": True})
     assert run("erase", "--user", "jane", answer="n\n").exit_code == 1
     erased = run("erase", "--user", "jane", answer="y\n")
-    counts = "1 memories, 1 archive, 0 captures, 0 optimizations, 0 jobs, 0 profiles, 0 sessions"
+    counts = "1 memories, 1 archive, 0 captures, 0 optimizations, 0 jobs, 0 profiles, 0 sessions, 0 proposals"
     assert " ".join(erased.stdout.split()).endswith(f"erased: {counts}")  # a long line is wrapped
     assert json.loads(run("erase", "--user", "jane", "--yes", "--json").stdout)["counts"]["memories"] == 0
 
