@@ -78,10 +78,10 @@ class ManagerSource(Source):
     """A manager's memories."""
 
     def __init__(self, manager: MemoryManager, switches: Switches) -> None:
-        self.manager = manager
+        self.manager: MemoryManager = manager
         self._switches = switches
-        self.captures = switches.capture
-        self.terms = Terms(switches.agent_id, switches.team_id, f"memory {LearningMode.ALWAYS}")
+        self.captures: bool = switches.capture
+        self.terms: Terms = Terms(switches.agent_id, switches.team_id, f"memory {LearningMode.ALWAYS}")
 
     async def recall(self, user_id: str, message: str) -> Recalled:
         """The user's memories."""
@@ -119,9 +119,9 @@ class LearningSource(Source):
     """A learning machine: its modes decide what is captured, and which tools there are."""
 
     def __init__(self, machine: LearningMachine, agent_id: str | None, team_id: str | None) -> None:
-        self.manager = machine.manager
-        self.captures = bool(machine.captures)
-        self.terms = Terms(agent_id, team_id, ", ".join(machine.captures))
+        self.manager: MemoryManager = machine.manager
+        self.captures: bool = bool(machine.captures)
+        self.terms: Terms = Terms(agent_id, team_id, ", ".join(machine.captures))
         self._machine = machine
         self._agent_id = agent_id
         self._team_id = team_id

@@ -9,10 +9,10 @@ from .owned import OwnedTools, Spec, ToolOptions, Whose, told
 
 try:
     from agents import Agent, FunctionTool, RunContextWrapper
-except ImportError as error:
+except ImportError as _error:
     raise ConfigurationError(
         'asyncmem.interfaces.agents_sdk needs the Agents SDK: pip install "asyncmem[openai-agents]"'
-    ) from error
+    ) from _error
 
 
 def memory_function_tools(

@@ -20,10 +20,10 @@ try:
     from langchain_core.runnables import RunnableConfig
     from langchain_core.tools import BaseTool, StructuredTool
     from langgraph.store.base import BaseStore, GetOp, Item, Op, PutOp, Result, SearchItem, SearchOp
-except ImportError as error:
+except ImportError as _error:
     raise ConfigurationError(
         'asyncmem.interfaces.langgraph needs LangGraph: pip install "asyncmem[langgraph]"'
-    ) from error
+    ) from _error
 
 CAUSE = "langgraph"
 """What the history says of changes by the store."""

@@ -10,10 +10,10 @@ from .owned import OwnedTools, Spec, ToolOptions, Whose, told
 try:
     from pydantic_ai import RunContext, Tool
     from pydantic_ai.toolsets import FunctionToolset
-except ImportError as error:
+except ImportError as _error:
     raise ConfigurationError(
         'asyncmem.interfaces.pydantic_ai needs Pydantic AI: pip install "asyncmem[pydantic-ai]"'
-    ) from error
+    ) from _error
 
 
 def memory_toolset(manager: MemoryManager, *, user_id: Whose, **options: Unpack[ToolOptions]) -> FunctionToolset[Any]:

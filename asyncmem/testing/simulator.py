@@ -95,7 +95,7 @@ class ProviderSimulator:
 
     def __init__(self, behaviour: Behaviour | None = None) -> None:
         self.received: list[Received] = []
-        self.left = 0
+        self.left: int = 0
         self._behaviour = behaviour or Behaviour()
         self._failed = self._said = 0
         self._port = 0
