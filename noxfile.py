@@ -113,7 +113,7 @@ def coverage(session: nox.Session) -> None:
 
 @nox.session
 def minimums(session: nox.Session) -> None:
-    """The suite on the lowest versions that the package allows; an embedded server's engine has no lower one."""
+    """The suite on the lowest versions of the test packages, and the newest of what the package itself needs."""
     session.install("--quiet", "--resolution", "lowest-direct", f"{wheel(session)}[all]", *group("test"))
     left_out = [path for path in (*ONCE, *CRASHES) if path != "tests/providers"]
     session.run("pytest", "-n", "2", *(f"--ignore={path}" for path in left_out), *SUITES)
