@@ -113,8 +113,10 @@ def coverage(session: nox.Session) -> None:
 
 @nox.session
 def minimums(session: nox.Session) -> None:
-    """The suite on the lowest versions of the test packages, and the newest of what the package itself needs."""
-    session.install("--quiet", "--resolution", "lowest-direct", f"{wheel(session)}[all]", *group("test"))
+    """The suite on the lowest versions that the package and its tests allow of what they need themselves."""
+    lowest = ("--resolution", "lowest-direct", "--requirements", "pyproject.toml", "--all-extras", "--group", "test")
+    session.install("--quiet", *lowest)
+    session.install("--quiet", "--no-deps", "--reinstall-package", "asyncmem", wheel(session))
     left_out = [path for path in (*ONCE, *CRASHES) if path != "tests/providers"]
     session.run("pytest", "-n", "2", *(f"--ignore={path}" for path in left_out), *SUITES)
 

@@ -2,23 +2,23 @@
 
 import asyncio
 
-STEPS = 16
-"""Turns of the loop over which as many calls as may be under way are begun."""
+STEPPED = 16
+"""Up to this bound calls begin one in each turn of the event loop; a higher bound asks for throughput instead."""
 
 
 class Gate:
-    """Lets so many calls through at once, and a sixteenth of them in each turn of the event loop.
+    """Lets so many calls through at once, and of a bound up to 16 one in each turn of the event loop.
 
     Calls that begin together stay together: all their replies are then worked on in one turn of the loop, and nothing
-    else runs meanwhile. Begun in steps they fall out of step: at 16 at once, begun one a turn, the loop's largest lag
-    becomes a fifth of what it was. One a turn however many there are would cost CPU instead.
+    else runs meanwhile. Begun one a turn they fall out of step, and the loop's largest lag is less than half of what
+    it was. That is the slower way, though, the more calls there are: work on many replies in one go is done faster.
 
     Source: ``benchmarks/llm.py``.
     """
 
     def __init__(self, most: int) -> None:
         self._places = asyncio.Semaphore(most)
-        self._turn = asyncio.Semaphore(max(1, most // STEPS))
+        self._turn = asyncio.Semaphore(1 if most <= STEPPED else most)
 
     async def __aenter__(self) -> None:
         await self._places.acquire()

@@ -9,9 +9,9 @@ from asyncmem.llm.gates import Gate, Gates
 pytestmark = pytest.mark.anyio
 
 
-@pytest.mark.parametrize(("most", "each"), [(9, 1), (16, 1), (64, 4), (256, 16)])
-async def test_a_sixteenth_begins_in_each_turn_of_the_loop(most: int, each: int) -> None:
-    """Calls that come together begin in steps, the event loop's other work in between; at least one does."""
+@pytest.mark.parametrize(("most", "each"), [(1, 1), (9, 1), (16, 1), (17, 17), (256, 256)])
+async def test_calls_begin_one_a_turn_up_to_a_bound_of_16(most: int, each: int) -> None:
+    """Calls that come together begin one by one, the event loop's other work in between; with a higher bound, at once."""
     gate = Gate(most)
     turns = 0
     began: list[int] = []
