@@ -23,6 +23,8 @@ ONCE = (
     "tests/unit/test_local_model.py",
 )
 """Suites of servers, processes and litellm, which the version of Python changes nothing of: the first runs them."""
+ONE_SERVER = ("-k", "not standalone and not embedded")
+"""What the first Python runs on three kinds of server, others run on a replica set."""
 CRASHES = (
     "tests/store/test_chaos.py",
     "tests/store/test_killed.py",
@@ -47,11 +49,14 @@ def install_locked(session: nox.Session) -> None:
     session.install("--quiet", "--no-deps", "--reinstall-package", "asyncmem", wheel(session))
 
 
-def pytest(session: nox.Session, *arguments: str, workers: int = 2) -> None:
-    """Run tests under coverage, against the installed package, two at a time."""
-    env = {"COVERAGE_FILE": str(Path(".coverage").resolve())}
-    parallel = ("-n", str(workers)) if workers else ()
-    session.run("coverage", "run", "-m", "pytest", *parallel, *arguments, env=env)
+def without(*paths: str) -> list[str]:
+    """Arguments for pytest: all suites but these."""
+    return [*(f"--ignore={path}" for path in paths), *(suite for suite in SUITES if suite not in paths)]
+
+
+def pytest(session: nox.Session, *arguments: str) -> None:
+    """Run tests under coverage, against the installed package."""
+    session.run("coverage", "run", "-m", "pytest", *arguments, env={"COVERAGE_FILE": str(Path(".coverage").resolve())})
 
 
 @nox.session
@@ -81,26 +86,26 @@ def types(session: nox.Session) -> None:
 
 @nox.session(python=PYTHONS)
 def tests(session: nox.Session) -> None:
-    """The suite, against the wheel and real servers; on later Pythons without the parts that only need one."""
+    """The suite, against the wheel and real servers; on later Pythons without what only needs one."""
     install_locked(session)
-    later = session.python != PYTHONS[0]
-    suites = [suite for suite in SUITES if not (later and suite in ONCE)]
-    left_out = [f"--ignore={path}" for path in (*CRASHES, *(ONCE if later else ()))]
-    pytest(session, *(session.posargs or [*left_out, *suites]))
+    if session.python == PYTHONS[0]:
+        pytest(session, "-n", "2", *(session.posargs or without(*CRASHES)))
+    else:
+        session.run("pytest", "-n", "2", *(session.posargs or [*ONE_SERVER, *without(*CRASHES, *ONCE)]))
 
 
 @nox.session
 def crashes(session: nox.Session) -> None:
     """Kill -9 at every write, and a minute under fire on a replica set of three."""
     install_locked(session)
-    pytest(session, *(session.posargs or CRASHES))
+    pytest(session, "-n", "2", *(session.posargs or CRASHES))
 
 
 @nox.session
 def docs(session: nox.Session) -> None:
     """Every Python example of README and docs runs."""
     install_locked(session)
-    pytest(session, "tests/docs", workers=0)
+    pytest(session, "tests/docs")
 
 
 @nox.session
@@ -113,19 +118,19 @@ def coverage(session: nox.Session) -> None:
 
 @nox.session
 def minimums(session: nox.Session) -> None:
-    """The suite on the lowest versions that the package and its tests allow of what they need themselves."""
+    """The suite, with the provider matrix, on the lowest versions that the package and its tests allow."""
     lowest = ("--resolution", "lowest-direct", "--requirements", "pyproject.toml", "--all-extras", "--group", "test")
     session.install("--quiet", *lowest)
     session.install("--quiet", "--no-deps", "--reinstall-package", "asyncmem", wheel(session))
-    left_out = [path for path in (*ONCE, *CRASHES) if path != "tests/providers"]
-    session.run("pytest", "-n", "2", *(f"--ignore={path}" for path in left_out), *SUITES)
+    left_out = set(ONCE) - {"tests/providers"}
+    session.run("pytest", "-n", "2", *ONE_SERVER, *without(*CRASHES, *left_out))
 
 
 @nox.session
-@nox.parametrize("litellm", ["==1.84.0", ">=1.84.0,!=1.92.0,<2"], ids=["floor", "newest"])
-def providers(session: nox.Session, litellm: str) -> None:
-    """The provider matrix on litellm's floor and on the newest; the suite runs it on the locked version."""
-    session.install("--quiet", "--upgrade", f"{wheel(session)}[all]", f"litellm{litellm}", "boto3", *group("test"))
+def providers(session: nox.Session) -> None:
+    """The provider matrix on the newest litellm; the suite runs it on the locked version, ``minimums`` on the floor."""
+    test = nox.project.dependency_groups(nox.project.load_toml("pyproject.toml"), "test")
+    session.install("--quiet", "--upgrade", f"{wheel(session)}[all]", *test)
     session.run("pytest", "-n", "2", "tests/providers", "tests/contracts/test_model_errors.py")
 
 
@@ -202,8 +207,3 @@ def lock(session: nox.Session) -> None:
         *session.posargs,
         env={"UV_CUSTOM_COMPILE_COMMAND": "nox -s lock"},
     )
-
-
-def group(name: str) -> list[str]:
-    """The requirements of a dependency group."""
-    return nox.project.dependency_groups(nox.project.load_toml("pyproject.toml"), name)
