@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, cast, runtime_checkable
 
 from pydantic import BaseModel
 
@@ -91,8 +91,12 @@ class ChatReply:
     message: WireMessage = field(default_factory=dict[str, Any], repr=False)
 
     def __post_init__(self) -> None:
-        kinds: dict[str, Any] = {"content": str | None, "tool_calls": tuple, "usage": Usage, "message": dict}
+        kinds: dict[str, Any] = {"content": str | None, "tool_calls": tuple, "finish_reason": str, "usage": Usage}
+        kinds |= {"refusal": str | None, "reasoning": str | None, "message": dict}
         wrong = [name for name, kind in kinds.items() if not isinstance(getattr(self, name), kind)]
+        calls: object = self.tool_calls
+        if isinstance(calls, tuple) and not all(isinstance(call, ToolCall) for call in cast("Any", calls)):
+            wrong.append("tool_calls")
         if wrong:
             raise TypeError(f"a ChatReply has {', '.join(wrong)} of another type than its docstring says")
 

@@ -2,9 +2,9 @@
 
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from asyncmem.errors import ContextTooLongError, ModelRequestError, ModelUnavailableError
+from asyncmem.errors import ContextTooLongError, ModelRequestError
 from asyncmem.usage import Usage
 
 from .failures import Failure
@@ -55,7 +55,7 @@ class EmbedRequest:
 
 @dataclass(frozen=True, slots=True)
 class EmbedReply:
-    """One vector a text, in order."""
+    """One vector a text, in order, as they came: they are checked by whoever asked."""
 
     rows: list[list[float]] = field(repr=False)
     usage: Usage
@@ -101,8 +101,10 @@ class EmbedBatch:
             self._context.usage += outcome.usage
             pause = 0.0
             if not isinstance(outcome, Failure):
+                outcome = _faulty(outcome.rows, len(part)) or outcome
+            if not isinstance(outcome, Failure):
                 self._waiting.pop(0)
-                self._rows |= dict(zip(part, self._checked(outcome.rows, len(part)), strict=True))
+                self._rows |= dict(zip(part, self._comparable(outcome.rows), strict=True))
             elif outcome.cause in (ContextTooLongError, ModelRequestError) and len(part) > 1:
                 middle = len(part) // 2
                 self._waiting[:1] = [part[:middle], part[middle:]]
@@ -119,12 +121,9 @@ class EmbedBatch:
             return pause
         raise self._context.error(failure, [self.texts[i] for i in part], cause)
 
-    def _checked(self, rows: list[list[float]], wanted: int) -> list[list[float]]:
+    def _comparable(self, rows: list[list[float]]) -> list[list[float]]:
+        """The rows, if they have the length that this model's had before."""
         name = self._context.name
-        if len(rows) != wanted or len({len(row) for row in rows}) != 1 or not rows[0]:
-            raise ModelUnavailableError(
-                f"{name}: {wanted} texts gave {len(rows)} vectors, or vectors of several lengths", model=name
-            )
         known = self._context.abilities.get(self._context.key).dimensions
         if known is not None and known != len(rows[0]):
             raise ModelRequestError(
@@ -133,3 +132,27 @@ class EmbedBatch:
             )
         self._context.learn("its first vectors", dimensions=len(rows[0]))
         return rows
+
+
+_NO_TABLE = "the vectors are no lists of numbers, all of one length"
+
+
+def _faulty(rows: list[list[float]], wanted: int) -> Failure | None:
+    """What is wrong with an answer that should be so many vectors of one length: it may be right the next time."""
+    import numpy as np  # loaded in a worker thread before anything is sent
+
+    if len(rows) != wanted:
+        return _answered(f"{wanted} texts gave {len(rows)} vectors")
+    try:
+        table: NDArray[Any] = np.array(rows)
+    except (ValueError, TypeError):  # of several lengths
+        return _answered(_NO_TABLE)
+    if table.ndim != 2 or not table.size or table.dtype.kind not in "iuf":
+        return _answered(_NO_TABLE)
+    with np.errstate(over="ignore"):
+        finite = bool(np.isfinite(table.astype(np.float32)).all())
+    return None if finite else _answered("the vectors hold numbers that are not finite as float32")
+
+
+def _answered(problem: str) -> Failure:
+    return Failure("BadVectors", known="ServiceUnavailableError", text=problem)

@@ -21,8 +21,9 @@ from .abilities import TIERS, lower
 from .chat import ChatReply, ChatRequest, WireMessage
 from .failures import Failure
 from .flows import Context, Flow, Patience, Send, sent_parameters
-from .parsing import Reading, read_value
+from .parsing import read_value
 from .schemas import check_schema, plain_schema, texts, with_schema
+from .validating import Reading
 from .verdicts import Drop, Retry, StepDown, judge
 
 T = TypeVar("T", bound=BaseModel)

@@ -12,7 +12,7 @@ from typing import Any, TypeGuard
 MAX_DEPTH = 64
 """How deep arrays and objects may nest."""
 
-_BLANK = re.compile(r"(?:\s+|//[^\n]*|/\*(?:(?!\*/).)*+(?:\*/|\Z)|#[^\n]*)*+", re.DOTALL)
+_BLANK = re.compile(r"(?:\s+|//[^\n]*|/\*[^*]*+(?:\*(?!/)[^*]*+)*+(?:\*/|\Z)|#[^\n]*)*+")
 # possessive, so that hostile text can't make it go back
 _STRING = re.compile(
     r'"((?:[^"\\]|\\.)*+)"|\'((?:[^\'\\]|\\.)*+)\'|[“„]((?:[^”\\]|\\.)*+)”|‘((?:[^’\\]|\\.)*+)’', re.DOTALL

@@ -3,12 +3,12 @@
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import AliasChoices, AliasPath, BaseModel
 
 from .lenient import Broken, Budget, Cut, LenientReader, is_array, is_object
+from .validating import Reading, validate
 
 T = TypeVar("T", bound=BaseModel)
 
@@ -17,33 +17,28 @@ MAX_TEXT = 200_000
 _MAX_STARTS = 256
 _MAX_WORK = 2_000_000
 _MAX_UNWRAP = 3
-_MAX_PROBLEM = 600
 
 _THOUGHT = r"(?:think|thinking|thought|reasoning|reflection)"
 _THOUGHT_END = re.compile(rf"</{_THOUGHT}>|\[/THINK\]|◁/think▷", re.IGNORECASE)
 _THOUGHT_START = re.compile(rf"\s*(?:<{_THOUGHT}>|\[THINK\]|◁think▷)", re.IGNORECASE)
 _START = re.compile(r"[{\[]")
-_FENCE = re.compile(r"\A```[\w-]*\s*+(.*?)\s*+(?:```\s*+)?\Z", re.DOTALL)
+_FENCE = re.compile(r"\A```[\w-]*+\s*+")
 _SURROGATE = re.compile(r"[\ud800-\udfff]|\\u[dD][89a-fA-F]")
 _JSON = json.JSONDecoder(strict=False)
 _SCHEMA_WORDS = frozenset({"type", "items", "anyOf", "$ref", "enum", "properties", "description", "title", "allOf"})
 _NEVER_UNWRAPPED = frozenset({"$defs", "definitions", "schema", "json_schema", "example", "examples", "default"})
 _ARGUMENTS = ("arguments", "parameters", "input")
+_NO_ARGUMENTS = ("", "null", '""')
 
 
-@dataclass(frozen=True, slots=True)
-class Reading(Generic[T]):
-    """What came of reading one reply.
-
-    Attributes:
-        value: the validated value; ``None`` when there was none.
-        problem: what was wrong, in words for the model; it quotes no value.
-        partial: saved from a reply that was cut: complete items only.
-    """
-
-    value: T | None = None
-    problem: str = ""
-    partial: bool = False
+def read_arguments(text: str, schema: type[T]) -> Reading[T]:
+    """The arguments of a call: as ``read_value``, but nothing at all, or nothing that is known, is an object too."""
+    if text.strip() in _NO_ARGUMENTS:
+        text = "{}"
+    reading = read_value(text, schema)
+    if reading.value is None and is_object(given := _decode(text)) and _names(schema).isdisjoint(given):
+        return validate({}, schema)
+    return reading
 
 
 def read_value(text: str, schema: type[T], *, salvage: bool = False) -> Reading[T]:
@@ -64,7 +59,7 @@ def read_value(text: str, schema: type[T], *, salvage: bool = False) -> Reading[
 
 
 def _read(plain: str, schema: type[T], *, salvage: bool) -> Reading[T]:
-    whole = _decode(plain)
+    whole = _decode(_unfenced(plain))
     if isinstance(whole, str):
         plain = whole.strip()
         whole = _decode(plain)
@@ -106,9 +101,14 @@ def _after_thoughts(text: str) -> str | None:
     return None if _THOUGHT_START.match(text) else text
 
 
-def _is_alone(text: str) -> bool:
+def _unfenced(text: str) -> str:
+    """The text without a code fence around it."""
     fence = _FENCE.match(text)
-    return (fence[1] if fence else text)[:1] in ("[", "{")
+    return text[fence.end() :].removesuffix("```").rstrip() if fence else text
+
+
+def _is_alone(text: str) -> bool:
+    return _unfenced(text)[:1] in ("[", "{")
 
 
 def _values(text: str) -> tuple[list[Any], Any]:
@@ -127,6 +127,7 @@ def _values(text: str) -> tuple[list[Any], Any]:
             try:
                 value, end = reader.value(), reader.at
             except Broken:
+                work -= reader.at - start.start()
                 at = start.end()
                 continue
             except Cut as cut:
@@ -162,11 +163,13 @@ def _is_telling(value: list[Any]) -> bool:
 
 
 def _fit_list(value: list[Any], schema: type[T]) -> Reading[T]:
-    """A bare list, where the schema has one list field."""
+    """A bare list, where the schema has one list field; or a list of nothing but the object."""
+    if len(value) == 1 and is_object(value[0]) and (reading := _fit(value[0], schema)).value is not None:
+        return reading
     names = [n for n, f in schema.model_json_schema().get("properties", {}).items() if f.get("type") == "array"]
     if len(schema.model_fields) != 1 or len(names) != 1:
         return Reading()
-    return _validate({names[0]: value}, schema)
+    return validate({names[0]: value}, schema)
 
 
 def _fit(value: dict[str, Any], schema: type[T], depth: int = 0, *, alone: bool = False) -> Reading[T]:
@@ -174,7 +177,7 @@ def _fit(value: dict[str, Any], schema: type[T], depth: int = 0, *, alone: bool 
     if _is_schema_echo(value, names):
         return Reading(problem="the reply repeated the schema: give values")
     if names & value.keys() or (alone and not value and not depth):
-        return _validate(value, schema)
+        return validate(value, schema)
     if depth < _MAX_UNWRAP:
         for inner in _inner(value):
             reading = _fit(inner, schema, depth + 1)
@@ -184,8 +187,14 @@ def _fit(value: dict[str, Any], schema: type[T], depth: int = 0, *, alone: bool 
 
 
 def _names(schema: type[BaseModel]) -> frozenset[str]:
-    aliases = (field.alias or name for name, field in schema.model_fields.items())
-    return frozenset([*schema.model_fields, *aliases])
+    """What its fields may be called in JSON: their names and aliases."""
+    found = set(schema.model_fields)
+    for field in schema.model_fields.values():
+        alias = field.validation_alias
+        for choice in alias.choices if isinstance(alias, AliasChoices) else [alias]:
+            first = choice.path[0] if isinstance(choice, AliasPath) else choice
+            found |= {first} if isinstance(first, str) else set()
+    return frozenset(found)
 
 
 def _is_schema_echo(value: Mapping[str, Any], names: frozenset[str]) -> bool:
@@ -203,73 +212,3 @@ def _inner(value: dict[str, Any]) -> Iterator[dict[str, Any]]:
         unpacked = _decode(inner) if isinstance(inner, str) and key in _ARGUMENTS else inner
         if is_object(unpacked):
             yield unpacked
-
-
-def _validate(value: dict[str, Any], schema: type[T]) -> Reading[T]:
-    try:
-        return Reading(schema.model_validate(value))
-    except ValidationError as error:
-        first = error
-    mended = _mend(value, first)
-    if mended is not None:
-        try:
-            return Reading(schema.model_validate(mended))
-        except ValidationError as error:
-            first = error
-    lines = [f"{'.'.join(map(str, e['loc'])) or 'object'}: {e['msg']}" for e in _errors(first)[:5]]
-    return Reading(problem="; ".join(lines)[:_MAX_PROBLEM])
-
-
-def _errors(error: ValidationError) -> list[Any]:
-    return error.errors(include_url=False, include_context=False, include_input=False)
-
-
-_REMOVE = object()
-
-
-def _mend(value: dict[str, Any], error: ValidationError) -> dict[str, Any] | None:
-    """The value with slips of the pen corrected, its meaning left alone; ``None`` if there was none.
-
-    An id as a number or as ``{"id": …}``, a list that is null or one lone item, nulls among strings, extra fields.
-    """
-    mended = json.loads(json.dumps(value))
-    done = False
-    # from the last to the first, so that removing an item moves none that is still to be looked at
-    for problem in reversed(error.errors(include_url=False, include_context=False)):
-        better = _better(problem["type"], problem["input"], problem["loc"])
-        if better is not None and _put(mended, problem["loc"], better[0]):
-            done = True
-    return mended if done else None
-
-
-def _better(kind: str, given: Any, loc: tuple[int | str, ...]) -> tuple[Any] | None:
-    """What to put in the place of a value that was refused, in a tuple of one."""
-    match kind, given:
-        case "extra_forbidden", _:
-            return (_REMOVE,)
-        case (("list_type" | "tuple_type" | "set_type"), None):
-            return ([],)
-        case (("list_type" | "tuple_type" | "set_type"), (str() | int() | dict())) if not isinstance(given, bool):
-            return ([given],)
-        case "string_type", (None | bool()) if loc and isinstance(loc[-1], int):
-            return (_REMOVE,)
-        case "string_type", (int() | float()) if not isinstance(given, bool):
-            return (str(given),)
-        case "string_type", {"id": (str() | int()) as only}:
-            return (str(only),)
-        case _:
-            return None
-
-
-def _put(root: Any, loc: tuple[int | str, ...], value: Any) -> bool:
-    """Whether the value could be put at that place."""
-    try:
-        for step in loc[:-1]:
-            root = root[step]
-        if value is _REMOVE:
-            del root[loc[-1]]
-        else:
-            root[loc[-1]] = value
-    except (KeyError, IndexError, TypeError):
-        return False
-    return True

@@ -276,6 +276,8 @@ def _tool_calls(message: Any) -> tuple[ToolCall, ...]:
 
 
 def _to_vectors(response: Any) -> EmbedReply:
-    """A response of litellm as rows in the order of the texts: its items are dicts that carry their place."""
-    items = sorted(response.data, key=lambda item: int(item["index"]))
-    return EmbedReply([list(item["embedding"]) for item in items], to_usage(response))
+    """A response of litellm as rows in the order of the texts: its items are dicts that may carry their place."""
+    placed = [(item.get("index"), place, item["embedding"]) for place, item in enumerate(response.data)]
+    if all(isinstance(index, int) for index, _, _ in placed):
+        placed.sort(key=lambda item: item[:2])
+    return EmbedReply([row for _, _, row in placed], to_usage(response))

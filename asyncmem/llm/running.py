@@ -185,7 +185,7 @@ class ToolLoop:
     async def _plan(self, turns: list[WireMessage], refused: ModelRequestError | None) -> Structured[BaseModel]:
         """A plan of calls; after a refusal that gave no reason, that it works is what shows that tools were refused."""
         asked = [{"role": "system", "content": plan_prompt(self._tools)}, *turns]
-        if turns[0].get("role") == "system":
+        if turns[0].get("role") == "system" and isinstance(turns[0].get("content"), str):
             asked = [{**turns[0], "content": f"{turns[0]['content']}\n\n{plan_prompt(self._tools)}"}, *turns[1:]]
         climb = Climb(self._context, asked, plan_schema(self._tools), self._bounds.max_tokens)
         if refused is None or isinstance(refused, ToolsRefusedError):
@@ -206,6 +206,9 @@ class ToolLoop:
         answer: str | None = plan.value.model_dump()["answer"]
         if answer:
             yield TextDelta(answer)
-        told: WireMessage = {"role": "assistant", "content": plan.value.model_dump_json(exclude_none=True)}
+        told: WireMessage = {
+            "role": "assistant",
+            "content": plan.value.model_dump_json(exclude_none=True, by_alias=True),
+        }
         spent: Stopped = "calls" if self._box.is_spent else "answer"
         yield RunFinished(ToolRun(answer, self._box.results, [*turns, told], plan.usage, 1, spent, plan.tier))

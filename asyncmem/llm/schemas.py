@@ -33,6 +33,8 @@ def check_schema(schema: object) -> None:
     if not (isinstance(schema, type) and issubclass(schema, BaseModel)):
         given = schema.__name__ if isinstance(schema, type) else f"a {type(schema).__name__}"
         raise InvalidInputError(f"expected a pydantic model class, not {given}")
+    if schema is BaseModel:
+        raise InvalidInputError("expected a pydantic model class with fields, not BaseModel itself")
     if issubclass(schema, RootModel):
         raise InvalidInputError(f"{schema.__name__} is a RootModel: providers give objects, so use one with fields")
     full_schema(schema)
@@ -133,7 +135,9 @@ def texts(messages: Sequence[Mapping[str, Any]]) -> list[str]:
     """Every piece of text in the messages, the arguments of tool calls included."""
     found: list[str] = []
     for message in messages:
-        found += [str(call["function"]["arguments"]) for call in message.get("tool_calls") or ()]
+        for call in message.get("tool_calls") or ():
+            told: Mapping[str, Any] = call.get("function") or call.get("custom") or {}
+            found.append(str(told.get("arguments") or told.get("input") or ""))
         content = message.get("content")
         if isinstance(content, str):
             found.append(content)

@@ -4,16 +4,17 @@ import json
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from types import GenericAlias
-from typing import Any, Generic, Literal, TypeVar
+from types import GenericAlias, NoneType
+from typing import Any, Generic, Literal, TypeVar, get_args
 
-from pydantic import BaseModel, create_model
+from pydantic import AliasChoices, BaseModel, Field, create_model
+from pydantic.fields import FieldInfo
 
 from asyncmem.types import Tier
 from asyncmem.usage import Usage
 
 from .chat import ToolCall, WireMessage
-from .parsing import read_value
+from .parsing import read_arguments
 from .schemas import check_schema, full_schema
 
 A = TypeVar("A", bound=BaseModel)
@@ -121,7 +122,7 @@ class Toolbox:
         if tool is None:
             known = ", ".join(self._tools)
             return ToolResult(call.name, None, f"Error: there is no tool of that name. There are: {known}")
-        reading = read_value(call.arguments.strip() or "{}", tool.arguments)
+        reading = read_arguments(call.arguments, tool.arguments)
         if reading.value is None:
             return ToolResult(call.name, None, f"Error: the arguments can't be used: {reading.problem}")
         arguments: BaseModel = reading.value
@@ -148,13 +149,26 @@ def _plan_schema(tools: tuple[tuple[str, type[BaseModel]], ...]) -> type[BaseMod
     names = tuple(name for name, _ in tools)
     fields: dict[str, Any] = {"tool": (Literal[names], ...)}
     for _, arguments in tools:
-        for name, declared in arguments.model_fields.items():
-            kind: Any = declared.annotation
-            before = fields.get(name)
+        for name, key in _keys(arguments).items():
+            kind: Any = arguments.model_fields[name].annotation
+            before = fields.get(f"argument_{key}")
             same = before is None or before[0] == kind | None
-            fields[name] = (kind | None if same else Any, None)
+            fields[f"argument_{key}"] = (kind | None if same else Any, Field(None, alias=key))
     actions: Any = GenericAlias(list, (create_model("Action", **fields),))
     return create_model("Plan", actions=(actions, ...), answer=(str | None, None))
+
+
+def _keys(arguments: type[BaseModel]) -> dict[str, str]:
+    """What each argument is called in a plan, by its field: its alias, if it has one; ``tool`` is taken."""
+    shown = {name: _shown(name, declared) for name, declared in arguments.model_fields.items()}
+    return {name: "tool_argument" if key == "tool" else key for name, key in shown.items()}
+
+
+def _shown(name: str, declared: FieldInfo) -> str:
+    """What a field is called in the JSON schema."""
+    alias = declared.validation_alias
+    first = alias.choices[0] if isinstance(alias, AliasChoices) else alias
+    return first if isinstance(first, str) else name
 
 
 def plan_prompt(tools: Sequence[AnyTool]) -> str:
@@ -169,18 +183,25 @@ def plan_prompt(tools: Sequence[AnyTool]) -> str:
 
 def _arguments(tool: AnyTool) -> str:
     arguments: type[BaseModel] = tool.arguments
-    return full_schema(arguments)
+    renamed = ' (write "tool" as "tool_argument")' if "tool_argument" in _keys(arguments).values() else ""
+    return full_schema(arguments) + renamed
 
 
 def plan_calls(plan: BaseModel, tools: Sequence[AnyTool]) -> list[ToolCall]:
-    """The calls that a plan consists of."""
-    arguments = {tool.name: tool.arguments.model_fields.keys() for tool in tools}
-    told: list[dict[str, Any]] = plan.model_dump(mode="json")["actions"]
+    """The calls that a plan consists of. What is null was left out, unless it has to be given."""
+    arguments: dict[str, type[BaseModel]] = {tool.name: tool.arguments for tool in tools}
+    told: list[dict[str, Any]] = plan.model_dump(mode="json", by_alias=True)["actions"]
     return [
-        ToolCall(
-            f"action_{i}",
-            action["tool"],
-            json.dumps({n: v for n, v in action.items() if n in arguments[action["tool"]] and v is not None}),
-        )
+        ToolCall(f"action_{i}", action["tool"], json.dumps(_given(action, arguments[action["tool"]])))
         for i, action in enumerate(told, 1)
     ]
+
+
+def _given(action: dict[str, Any], arguments: type[BaseModel]) -> dict[str, Any]:
+    """The arguments of a planned call, as the tool's own model calls them."""
+    fields = arguments.model_fields
+    return {
+        _shown(name, fields[name]): action[key]
+        for name, key in _keys(arguments).items()
+        if action[key] is not None or (fields[name].is_required() and NoneType in get_args(fields[name].annotation))
+    }

@@ -405,11 +405,37 @@ async def test_vectors_of_another_length_are_refused() -> None:
         await llm.embed(["a"])
 
 
-@pytest.mark.parametrize("rows", [[], [{"index": 0, "embedding": []}], [{"index": 0, "embedding": [1.0]}] * 2])
-async def test_broken_vectors_are_refused(rows: list[Any]) -> None:
-    """Too few, too many or empty vectors are a broken answer."""
-    with pytest.raises(ModelUnavailableError, match="vectors"):
-        await embedding_llm(Recorder(SimpleNamespace(data=rows))).embed(["a"])
+NO_VECTORS = {
+    "none": [],
+    "too many": [[1.0], [1.0], [1.0]],
+    "empty": [[], []],
+    "several lengths": [[1.0], [1.0, 2.0]],
+    "not a number": [[float("nan")], [1.0]],
+    "too large for float32": [[1e300], [1.0]],
+    "null": [[None], [1.0]],
+    "words": [["a"], ["b"]],
+    "digits": ["12", "34"],
+    "base64": ["zczMPc3MTD6amZk+"] * 2,
+    "nested": [[[0.1]], [[0.2]]],
+    "nested unevenly": [[[0.1]], [0.2]],
+    "true": [[True], [False]],
+}
+
+
+@pytest.mark.parametrize("rows", NO_VECTORS.values(), ids=NO_VECTORS.keys())
+async def test_broken_vectors_are_asked_for_again(rows: list[Any]) -> None:
+    """What is no finite vector for each text is a broken answer: it is tried again, and teaches nothing."""
+    answer = Recorder(SimpleNamespace(data=[{"index": i, "embedding": row} for i, row in enumerate(rows)]))
+    llm = embedding_llm(answer, retries=1)
+    with pytest.raises(ModelUnavailableError, match="vectors") as caught:
+        await llm.embed(["a", "b"])
+    assert (caught.value.retryable, len(answer.calls), llm.abilities.dump()) == (True, 2, [])
+
+
+async def test_vectors_without_their_places_are_in_order() -> None:
+    """Some servers leave the index out."""
+    answer = Recorder(SimpleNamespace(data=[{"embedding": [1.0]}, {"embedding": [2]}]))
+    assert (await embedding_llm(answer).embed(["a", "b"])).vectors.tolist() == [[1.0], [2.0]]
 
 
 async def test_embedding_failures_are_retried_and_raised_unwrapped() -> None:

@@ -11,7 +11,7 @@ pytestmark = pytest.mark.anyio
 
 @pytest.mark.parametrize(("most", "each"), [(1, 1), (9, 1), (16, 1), (17, 17), (256, 256)])
 async def test_calls_begin_one_a_turn_up_to_a_bound_of_16(most: int, each: int) -> None:
-    """Calls that come together begin one by one, the event loop's other work in between; with a higher bound, at once."""
+    """Calls that come together begin one by one, the loop's other work in between; with a higher bound, at once."""
     gate = Gate(most)
     turns = 0
     began: list[int] = []

@@ -2,13 +2,17 @@
 
 import json
 import sys
+from datetime import date
+from enum import Enum
+from typing import Any
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from pydantic import BaseModel, Field
+from pydantic import AliasChoices, AliasPath, BaseModel, ConfigDict, Field, field_validator
 
-from asyncmem.llm.parsing import Reading, read_value
+from asyncmem.llm.parsing import read_arguments, read_value
+from asyncmem.llm.validating import Reading
 
 from ..work import work
 from .schemas import Ids, Node, Plan, Profile
@@ -52,6 +56,8 @@ RECOVERED = {
     "ids as numbers": '{"memory_ids": [1, 2]}',
     "ids as objects": '{"memory_ids": [{"id": "1"}, {"id": 2}]}',
     "extra keys": '{"memory_ids": ["1", "2"], "reason": "because"}',
+    "a list of nothing but the object": f"[{GOOD}]",
+    "the end of a thought inside a fenced value": '```json\n{"memory_ids": ["1", "2"], "why": "</think>"}\n```',
 }
 
 
@@ -176,6 +182,78 @@ def test_aliases_are_names_too() -> None:
     assert value.words == ["a"]
 
 
+@pytest.mark.parametrize("key", ["cityName", "town", "city"])
+def test_aliases_of_reading_are_names_too(key: str) -> None:
+    """``validation_alias``, each of ``AliasChoices``, and the first step of an ``AliasPath``."""
+
+    class Home(BaseModel):
+        city: str = Field(validation_alias=AliasChoices("cityName", "town", AliasPath("city", 0)))
+
+    reading = read_value(json.dumps({key: ["Porto"] if key == "city" else "Porto"}), Home)
+    assert reading.value is not None
+    assert reading.value.city == "Porto"
+
+
+def test_strict_fields_take_what_json_can_say() -> None:
+    """A date, an enumeration and a tuple of a strict model are read as pydantic reads them from JSON."""
+
+    class Colour(Enum):
+        RED = "red"
+
+    class Visit(BaseModel):
+        model_config = ConfigDict(strict=True)
+        day: date
+        colour: Colour
+        pair: tuple[int, int]
+
+    reading = read_value('{"day": "2021-01-02", "colour": "red", "pair": [1, 2]}', Visit)
+    assert reading.value == Visit(day=date(2021, 1, 2), colour=Colour.RED, pair=(1, 2))
+    assert read_value('{"day": "2021-01-02", "colour": "red", "pair": ["1", 2]}', Visit).value is None
+
+
+def test_a_validator_that_fails_over_the_reply_refuses_it() -> None:
+    """Whatever a check of the schema's own raises, the reply is refused, in words that quote nothing."""
+
+    class Home(BaseModel):
+        city: str
+        rooms: list[int] = Field(default_factory=list)
+
+        @field_validator("city", mode="before")
+        @classmethod
+        def shorten(cls, given: Any) -> Any:
+            return given.strip()
+
+    assert read_value('{"city": 5}', Home).problem == "object: a check of it failed (AttributeError)"
+    assert read_value('{"city": " Porto "}', Home).value == Home(city="Porto")
+
+    class Count(BaseModel):
+        rooms: list[int]
+
+        @field_validator("rooms")
+        @classmethod
+        def share(cls, rooms: list[int]) -> list[int]:
+            return [12 // room for room in rooms]
+
+    assert read_value('{"rooms": 0}', Count).problem == "object: a check of it failed (ZeroDivisionError)"
+
+
+def test_arguments_may_be_nothing_at_all() -> None:
+    """Of a call, nothing, and nothing that is known, are no arguments; what is required is asked for."""
+
+    class Nothing(BaseModel):
+        pass
+
+    class Some(BaseModel):
+        limit: int = 10
+
+    for text in ("", " ", "null", '""', "{}", '{"confirm": true}'):
+        assert read_arguments(text, Nothing).value == Nothing()
+        assert read_arguments(text, Some).value == Some()
+        assert read_arguments(text, Ids).value is None
+    assert read_arguments('{"limit": 3, "confirm": true}', Some).value == Some(limit=3)
+    assert read_arguments('{"memory_id": "1"}', Ids).problem == "memory_ids: Field required"
+
+
 def test_problem_names_fields_and_quotes_no_value() -> None:
     """What the model is told names the field and what was expected, not what it wrote."""
     reading = read_value('{"operations": [{"op": "secretly"}]}', Plan)
@@ -254,6 +332,8 @@ HOSTILE = {
     "digits": '{"memory_ids": [' + "9" * 190_000 + "]}",
     "spaces": "{" + " " * 199_000,
     "smart quotes": "{“" * 60_000,
+    "blanks in a fence": "```json\n{" + " \n" * 95_000 + '"memory_ids": 1}\n```',
+    "comments that end at the end": "[/*" * 66_000 + "*/!",
     "valid decoys": '{"a": 1} ' * 22_000,
 }
 

@@ -144,6 +144,7 @@ class Opaque(BaseModel):
         (Opaque, "Opaque has no JSON schema: Cannot generate"),
         ({"type": "object"}, "expected a pydantic model class, not a dict"),
         (str, "expected a pydantic model class, not str"),
+        (BaseModel, "expected a pydantic model class with fields"),
     ],
 )
 def test_what_no_model_can_be_asked_for_is_refused_by_name(schema: Any, words: str) -> None:
@@ -158,3 +159,13 @@ def test_what_no_model_can_be_asked_for_is_refused_by_name(schema: Any, words: s
 
 async def _nothing(arguments: Any) -> str:
     return ""
+
+
+def test_texts_of_every_kind_of_call() -> None:
+    """Arguments of functions, inputs of custom tools, and calls that have neither."""
+    calls: list[dict[str, Any]] = [
+        {"function": {"name": "add", "arguments": "{}"}},
+        {"type": "custom", "custom": {"name": "note", "input": "Plays go"}},
+        {"type": "custom"},
+    ]
+    assert texts([{"role": "assistant", "tool_calls": calls}]) == ["{}", "Plays go", ""]

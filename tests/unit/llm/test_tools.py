@@ -1,13 +1,14 @@
 """The tool loop, with models that take tools and models that don't."""
 
+import json
 from collections.abc import Callable
 from typing import Any
 
 import pytest
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from asyncmem.errors import InvalidInputError, ModelRequestError, ModelUnavailableError, ToolsRefusedError
-from asyncmem.llm import LLM, ChatReply, Tool
+from asyncmem.llm import LLM, ChatReply, Tool, ToolCall
 from asyncmem.llm.tools import plan_schema
 from asyncmem.settings import LLMSettings
 from asyncmem.testing import ScriptedModel, tool_reply
@@ -227,6 +228,55 @@ async def test_other_failures_are_retried_and_raised() -> None:
             await LLM(model, settings).run_tools(PROMPT, Notes().tools)
     async with ScriptedModel([down, "ok"]) as model:
         assert (await LLM(model, settings).run_tools(PROMPT, Notes().tools)).usage.calls == 2
+
+
+async def test_plan_has_the_names_that_the_tool_shows() -> None:
+    """An argument goes by its alias; one that is called tool, or has to be given as null, can be planned too."""
+
+    class Write(BaseModel):
+        text: str = Field(alias="noteText")
+        tool: str = "pen"
+        until: str | None
+        colour: str | None = "blue"
+
+    written: list[Write] = []
+
+    async def write(arguments: Write) -> str:
+        written.append(arguments)
+        return "written"
+
+    action = {"tool": "write", "noteText": "x", "tool_argument": "brush", "until": None, "colour": None}
+    model = ScriptedModel([{"actions": [action], "answer": None}])
+    run = await LLM(model, LLMSettings(tools=False)).run_tools(PROMPT, [Tool("write", "Write.", Write, write)])
+    assert written == [Write(noteText="x", tool="brush", until=None)]
+    assert json.loads(run.messages[-1]["content"])["actions"][0]["tool_argument"] == "brush"
+    assert 'write "tool" as "tool_argument"' in model.requests[0].messages[0]["content"]
+
+
+@pytest.mark.parametrize("content", [[{"type": "text", "text": "You keep notes."}], None])
+async def test_plan_leaves_a_system_message_that_is_no_text_as_it_is(content: object) -> None:
+    """The tools are told in a message of their own then."""
+    turns = [{"role": "system", "content": content}, *PROMPT[1:]]
+    model = ScriptedModel([PLAN])
+    await LLM(model, LLMSettings(tools=False)).run_tools(turns, Notes().tools)
+    first, second, *_ = model.requests[0].messages
+    assert "Tools:" in first["content"]
+    assert second["content"] == content
+
+
+async def test_a_call_with_nothing_for_a_tool_that_needs_nothing() -> None:
+    """Empty, null and unknown arguments are no arguments."""
+
+    class Nothing(BaseModel):
+        pass
+
+    async def look(arguments: Nothing) -> str:
+        return "seen"
+
+    calls = [ToolCall(str(n), "look", text) for n, text in enumerate(["", "null", '{"confirm": true}'])]
+    model = ScriptedModel([ChatReply(tool_calls=tuple(calls), finish_reason="tool_calls"), "Done."])
+    run = await LLM(model).run_tools(PROMPT, [Tool("look", "Look.", Nothing, look, reads=True)])
+    assert [result.answer for result in run.results] == ["seen"] * 3
 
 
 async def test_plan_is_bounded_too() -> None:
