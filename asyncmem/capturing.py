@@ -170,6 +170,8 @@ class Capturer:
             if not decision.windows:
                 return decision, Applied()
             at_once, later = split(decision.operations, job.mode)
+            vectors, embedding = await self._search.embedded(_texts(at_once))
+            decision.usage = spent = spent + embedding
             batch = Batch(
                 job.scope,
                 at_once,
@@ -180,7 +182,7 @@ class Capturer:
                 guards=job.guards,
                 erasures=job.erasures,
                 strict=strict,
-                vectors=await self._search.vectors(_texts(at_once)),
+                vectors=vectors,
             )
             applied = await job.store.applier.apply(batch)
             if not applied.stale:

@@ -15,7 +15,7 @@ from .capturing import Capturer
 from .cleaning import MAX_TOPIC, clean_filter_text, clean_id, clean_limit, clean_revision, clean_text, no_option
 from .errors import ConfigurationError, InvalidIdError, InvalidMemoryError
 from .filters import clean_filters
-from .llm import LLM, ChatModel, Embedder
+from .llm import LLM, Abilities, ChatModel, Embedder, UsageObserver
 from .llm.embedder import to_embedder
 from .llm.provider import Completion, Router
 from .messages import Turn, read_messages
@@ -69,6 +69,9 @@ class MemoryManager(RetrievalVerbs, SchedulingVerbs, OptimizationVerbs):
         default_user_id: whose memories a call without ``user_id`` means. Services set it to ``None``, which makes
             a missing ``user_id`` an error.
         settings: how memories are stored.
+        observers: told about every call of both models, for metrics and budgets.
+        abilities: where to keep what is learned about both models; by default models named by a string share one store
+            in this process.
 
     Raises:
         ConfigurationError: an option is unknown or can't be used.
@@ -91,6 +94,8 @@ class MemoryManager(RetrievalVerbs, SchedulingVerbs, OptimizationVerbs):
         evidence: Literal["strict", "off"] = "strict",
         default_user_id: str | None = "default",
         settings: Settings | None = None,
+        observers: Sequence[UsageObserver] = (),
+        abilities: Abilities | None = None,
         **unknown: Never,
     ) -> None:
         if unknown:
@@ -99,8 +104,17 @@ class MemoryManager(RetrievalVerbs, SchedulingVerbs, OptimizationVerbs):
         _check_flags(add=add_memories, update=update_memories, delete=delete_memories, clear=clear_memories)
         self._settings = settings or Settings()
         self._default = None if default_user_id is None else clean_id(default_user_id, "default_user_id")
-        self._llm = LLM(model or os.environ.get("ASYNCMEM_MODEL") or DEFAULT_MODEL, llm or LLMSettings())
-        embedder = None if embedding_model is None else to_embedder(embedding_model, llm or LLMSettings())
+        self._llm = LLM(
+            model or os.environ.get("ASYNCMEM_MODEL") or DEFAULT_MODEL,
+            llm or LLMSettings(),
+            abilities=abilities,
+            observers=observers,
+        )
+        embedder = (
+            None
+            if embedding_model is None
+            else to_embedder(embedding_model, llm or LLMSettings(), abilities, observers)
+        )
         self._search = SearchEngine(self._llm, embedder, self._settings)
         options = CaptureOptions(
             add=add_memories,

@@ -82,7 +82,9 @@ def _fields(item: object, where: str) -> Mapping[Any, Any]:
             names = ("role", "type", "content", *_TIMES)
             return {name: getattr(item, name) for name in names if hasattr(item, name)}
         case _:
-            raise InvalidMessageError(f"{where} must be a str, dict or Message, not {type(item).__name__}")
+            kind = type(item).__name__
+            hint = ": pass several as messages=" if (kind, where) == ("list", "message") else ""
+            raise InvalidMessageError(f"{where} must be a str, dict or Message, not {kind}{hint}")
 
 
 def _unwrapped(item: Mapping[Any, Any]) -> Mapping[str, Any]:

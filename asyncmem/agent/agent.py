@@ -10,7 +10,7 @@ from weakref import WeakValueDictionary
 from ..cleaning import clean_id, encodable, no_option, utc_now
 from ..errors import ConfigurationError, InvalidMessageError, StoreError
 from ..learning import LearningMachine
-from ..llm import LLM, ChatModel, Tool, ToolRun
+from ..llm import LLM, Abilities, ChatModel, Tool, ToolRun, UsageObserver
 from ..llm.events import RunFinished
 from ..llm.provider import Completion, Router
 from ..manager import DEFAULT_MODEL, MemoryManager
@@ -54,6 +54,8 @@ class Agent:
             so in ``RunResult.context_error``; ``"raise"`` raises the error.
         agent_id: recorded on what this agent adds to the memories.
         team_id: recorded on what this agent adds to the memories.
+        observers: told about every call of the agent's model; of the manager's, the manager's own are told.
+        abilities: where to keep what is learned about the agent's model.
 
     Raises:
         ConfigurationError: an option is unknown, can't be used or needs another one.
@@ -79,11 +81,14 @@ class Agent:
         on_context_failure: OnContextFailure = "answer",
         agent_id: str | None = None,
         team_id: str | None = None,
+        observers: Sequence[UsageObserver] = (),
+        abilities: Abilities | None = None,
         **unknown: Never,
     ) -> None:
         if unknown:
             raise ConfigurationError(no_option(Agent, unknown))
-        self._llm = LLM(model or os.environ.get("ASYNCMEM_MODEL") or DEFAULT_MODEL, check_llm(llm))
+        named = model or os.environ.get("ASYNCMEM_MODEL") or DEFAULT_MODEL
+        self._llm = LLM(named, check_llm(llm), abilities=abilities, observers=observers)
         self._options = Options(
             instructions, to_tools(tools), max_rounds, max_calls, history_tokens, on_context_failure
         )

@@ -94,7 +94,7 @@ class ChatReply:
         kinds: dict[str, Any] = {"content": str | None, "tool_calls": tuple, "finish_reason": str, "usage": Usage}
         kinds |= {"refusal": str | None, "reasoning": str | None, "message": dict}
         wrong = [name for name, kind in kinds.items() if not isinstance(getattr(self, name), kind)]
-        calls: object = self.tool_calls
+        calls = cast("object", self.tool_calls)
         if isinstance(calls, tuple) and not all(isinstance(call, ToolCall) for call in cast("Any", calls)):
             wrong.append("tool_calls")
         if wrong:

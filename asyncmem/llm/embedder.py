@@ -6,8 +6,10 @@ from typing import cast
 from asyncmem.errors import AsyncMemError, ConfigurationError, ModelRequestError
 from asyncmem.settings import LLMSettings
 
+from .abilities import Abilities
 from .client import LLM
 from .embeddings import Embedder, Embeddings
+from .observing import UsageObserver
 
 
 class GuardedEmbedder:
@@ -47,18 +49,22 @@ def _is_table(vectors: object, rows: int) -> bool:
     return len(shape) == 2 and shape[0] == rows and shape[1] > 0
 
 
-def to_embedder(model: object, settings: LLMSettings) -> Embedder:
+def to_embedder(
+    model: object, settings: LLMSettings, abilities: Abilities | None = None, observers: Sequence[UsageObserver] = ()
+) -> Embedder:
     """The embedder that is meant.
 
     Args:
         model: a litellm model string, or anything with the ``Embedder`` protocol.
         settings: how a litellm model is called.
+        abilities: where to keep what is learned about a litellm model.
+        observers: told about every call of a litellm model.
 
     Raises:
         ConfigurationError: it is neither.
     """
     if isinstance(model, str):
-        return LLM(model, settings)
+        return LLM(model, settings, abilities=abilities, observers=observers)
     if isinstance(model, LLM):
         return model
     if isinstance(model, Embedder):

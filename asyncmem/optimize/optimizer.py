@@ -21,6 +21,7 @@ from .settling import Settled, settle
 from .strategy import MemoryOptimizationStrategy
 
 if TYPE_CHECKING:  # the store is opened, and PyMongo imported, only when a verb needs it
+    from ..store.rows import Vectors
     from ..store.store import MemoryStore
     from ..store.swaps import Swapped
 
@@ -61,28 +62,31 @@ class Optimizer:
             settled = await _settled(sources, strategy, model)
             swapped = None
             if apply and not settled.reason:
-                swapped = await self._swap(store, user_id, strategy.name, settled, erasures)
+                texts = [m.memory for m in (*settled.new, *(after for _, after in settled.revised))]
+                vectors, embedding = await self._search.embedded(texts)
+                model.usage += embedding
+                swapped = await _swap(store, user_id, strategy.name, settled, erasures, vectors)
             return await _result(everything, settled, swapped, model, strategy.name, began)
 
-    async def _swap(
-        self, store: "MemoryStore", user_id: str, strategy: str, settled: Settled, erasures: int
-    ) -> "Swapped":
-        from ..store.swaps import SwapPlan  # it imports PyMongo, which is there by now
 
-        texts = [m.memory for m in (*settled.new, *(after for _, after in settled.revised))]
-        plan = SwapPlan(
-            run_id=uuid4().hex,
-            user_id=user_id,
-            strategy=strategy,
-            retire=settled.retired,
-            revise=settled.revised,
-            rest=settled.resting,
-            add=settled.new,
-            cause="optimize",
-            erasures=erasures,
-            vectors=await self._search.vectors(texts),
-        )
-        return await store.swaps.swap(plan)
+async def _swap(
+    store: "MemoryStore", user_id: str, strategy: str, settled: Settled, erasures: int, vectors: "Vectors"
+) -> "Swapped":
+    from ..store.swaps import SwapPlan  # it imports PyMongo, which is there by now
+
+    plan = SwapPlan(
+        run_id=uuid4().hex,
+        user_id=user_id,
+        strategy=strategy,
+        retire=settled.retired,
+        revise=settled.revised,
+        rest=settled.resting,
+        add=settled.new,
+        cause="optimize",
+        erasures=erasures,
+        vectors=vectors,
+    )
+    return await store.swaps.swap(plan)
 
 
 async def _settled(

@@ -4,10 +4,11 @@ import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ..errors import AsyncMemError
+from ..errors import AsyncMemError, ModelError
 from ..llm import LLM, Embedder
 from ..settings import Settings
 from ..types import MemorySearchResult, Scope, UserMemory
+from ..usage import Usage
 from .cache import IndexCache
 from .loading import load
 from .methods import to_plan
@@ -49,22 +50,26 @@ class SearchEngine:
         return Sources(self._llm, self._embedder, store, self._cache)
 
     async def vectors(self, texts: Sequence[str]) -> "Vectors":
-        """The vectors of texts that are about to be written.
+        """The vectors of texts that are about to be written, as ``embedded`` gives them."""
+        return (await self.embedded(texts))[0]
+
+    async def embedded(self, texts: Sequence[str]) -> "tuple[Vectors, Usage]":
+        """The vectors of texts that are about to be written, and what making them took.
 
         None where there is no embedder, and none where it fails: that is logged, the memory is stored all the same,
         and embedded by a later search or ``reembed``.
         """
         if self._embedder is None or not texts:
-            return {}
+            return {}, Usage()
         await load()
         from .embedding import embed_texts  # it needs numpy
 
         try:
-            return (await embed_texts(self._embedder, texts))[0]
+            return await embed_texts(self._embedder, texts)
         except AsyncMemError as error:
             name = type(error).__name__
             _log.warning("%s: %d memories are stored without a vector (%s)", self._embedder.name, len(texts), name)
-            return {}
+            return {}, error.usage if isinstance(error, ModelError) else Usage()
 
     async def relevant(self, store: "MemoryStore", user_id: str, query: str) -> MemorySearchResult:
         """What a context shows for a query: what shares a telling word with it, or is near it in meaning."""

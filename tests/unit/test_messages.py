@@ -76,6 +76,7 @@ def test_what_was_recalled_is_not_captured_again() -> None:
         (None, "a", "messages must be a list, not str"),
         (None, 3, "messages must be a list, not int"),
         (3, None, "message must be a str, dict or Message, not int"),
+        ([3], None, "message must be a str, dict or Message, not list: pass several as messages="),
         (None, ["a", 3], r"messages\[1\] must be"),
         ({"content": "a"}, None, "has no role"),
         ({"role": None, "content": "a"}, None, "has no role"),
