@@ -104,17 +104,9 @@ class MemoryManager(RetrievalVerbs, SchedulingVerbs, OptimizationVerbs):
         _check_flags(add=add_memories, update=update_memories, delete=delete_memories, clear=clear_memories)
         self._settings = settings or Settings()
         self._default = None if default_user_id is None else clean_id(default_user_id, "default_user_id")
-        self._llm = LLM(
-            model or os.environ.get("ASYNCMEM_MODEL") or DEFAULT_MODEL,
-            llm or LLMSettings(),
-            abilities=abilities,
-            observers=observers,
-        )
-        embedder = (
-            None
-            if embedding_model is None
-            else to_embedder(embedding_model, llm or LLMSettings(), abilities, observers)
-        )
+        llm, named = llm or LLMSettings(), model or os.environ.get("ASYNCMEM_MODEL") or DEFAULT_MODEL
+        self._llm = LLM(named, llm, abilities=abilities, observers=observers)
+        embedder = None if embedding_model is None else to_embedder(embedding_model, llm, abilities, observers)
         self._search = SearchEngine(self._llm, embedder, self._settings)
         options = CaptureOptions(
             add=add_memories,
