@@ -1,5 +1,6 @@
-"""How to work on asyncmem: ``nox`` runs what must be green before a change lands, ``nox -l`` lists the rest."""
+"""How to work on asyncmem: ``nox`` runs the checks and the suite, ``.ci/run`` all that must be green before a release."""
 
+import sys
 from pathlib import Path
 
 import nox
@@ -9,9 +10,10 @@ nox.options.default_venv_backend = "uv"
 nox.options.download_python = "never"
 nox.options.error_on_missing_interpreters = False
 nox.options.reuse_existing_virtualenvs = True
-nox.options.sessions = ["lint", "imports", "types", "tests", "crashes", "docs", "coverage"]
 
 PYTHONS = ["3.11", "3.12", "3.13"]
+HERE = "{}.{}".format(*sys.version_info)
+nox.options.sessions = ["lint", "imports", "types", f"tests-{HERE}", "docs"]
 LOCK = "tests/lock.txt"
 GROUPS = ("lint", "imports", "types", "test")
 SUITES = ("tests/unit", "tests/contracts", "tests/property", "tests/store", "tests/integration", "tests/providers")
@@ -22,9 +24,9 @@ ONCE = (
     "tests/store/test_leases.py",
     "tests/unit/test_local_model.py",
 )
-"""Suites of servers, processes and litellm, which the version of Python changes nothing of: the first runs them."""
+"""Suites of servers, processes and litellm, which the version of Python changes nothing of: one Python runs them."""
 ONE_SERVER = ("-k", "not standalone and not embedded")
-"""What the first Python runs on three kinds of server, others run on a replica set."""
+"""What one Python runs on three kinds of server, others run on a replica set."""
 CRASHES = (
     "tests/store/test_chaos.py",
     "tests/store/test_killed.py",
@@ -86,9 +88,9 @@ def types(session: nox.Session) -> None:
 
 @nox.session(python=PYTHONS)
 def tests(session: nox.Session) -> None:
-    """The suite, against the wheel and real servers; on later Pythons without what only needs one."""
+    """The suite, against the wheel and real servers; on other Pythons than nox's own without what only needs one."""
     install_locked(session)
-    if session.python == PYTHONS[0]:
+    if session.python == HERE:
         pytest(session, "-n", "2", *(session.posargs or without(*CRASHES)))
     else:
         session.run("pytest", "-n", "2", *(session.posargs or [*ONE_SERVER, *without(*CRASHES, *ONCE)]))

@@ -45,7 +45,8 @@ class Settings(_Frozen):
         capture_memory: how long a capture is remembered, so that the same messages, or the same idempotency key, do
             nothing twice.
         history_limit: earlier revisions kept inside a memory's own document; older ones go to the archive.
-        open_timeout: how long opening waits for a server. A client of one's own has its own patience as well.
+        open_timeout: how long opening waits for a server; less where the URI, or a client of one's own, says so by a
+            shorter ``serverSelectionTimeoutMS``.
         close_timeout: how long closing waits for calls under way; those that take longer get a ``StoreTimeoutError``.
         concurrency: database calls of one manager at once; more wait in line.
         workers: carry out scheduled captures in this process. Without, ``asyncmem worker`` or ``run_worker`` does.

@@ -180,8 +180,11 @@ def _with_our_options(database: Database) -> Database:
 
 
 async def _probe(database: Database, settings: Settings) -> Capabilities:
-    with translated(), pymongo.timeout(settings.open_timeout.total_seconds()):
+    patience = settings.open_timeout.total_seconds()
+    # to find a server at all, PyMongo's own patience counts too, where the URI or the client makes it shorter
+    with translated(), pymongo.timeout(min(patience, database.client.options.server_selection_timeout)):
         hello = await database.client.admin.command("hello")
+    with translated(), pymongo.timeout(patience):
         build = await database.client.admin.command("buildInfo")
         await database.command("ping")
     version = tuple(int(part) for part in str(build["version"]).split(".")[:3] if part.isdecimal())

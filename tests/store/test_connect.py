@@ -206,6 +206,14 @@ async def test_unreachable_server() -> None:
     await manager.aclose()
 
 
+async def test_the_uris_own_patience_counts() -> None:
+    """A URI that waits shorter for a server than opening may is taken at its word."""
+    uri = f"mongodb://127.0.0.1:{free_port()}/app?serverSelectionTimeoutMS=200"
+    async with asyncio.timeout(60):
+        with pytest.raises(StoreUnavailableError, match="no MongoDB server answers"):
+            await MemoryManager(uri, settings=Settings(open_timeout=timedelta(hours=1))).get_users()
+
+
 async def test_wrong_password(auth_server: MongodServer, database_name: str) -> None:
     """The error says what to check and shows no password."""
     uri = auth_server.anonymous_uri.replace("//", "//tester:hunter2@")
