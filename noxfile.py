@@ -1,4 +1,4 @@
-"""How to work on asyncmem: ``nox`` runs the checks and the suite, ``.ci/run`` all that must be green before a release."""
+"""How to work on asyncmem: ``nox`` runs the checks and the suite, ``.ci/run`` all that must be green to land."""
 
 import sys
 from pathlib import Path
