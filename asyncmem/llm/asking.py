@@ -27,16 +27,20 @@ def ask(
         ToolsRefusedError: the model takes no tools; that is remembered.
         ModelError: the call failed.
     """
-    patience, pause, empties = Patience(context), 0.0, 0
+    patience, pause, empties, silent = Patience(context), 0.0, 0, False
     while True:
-        request = context.request(list(messages), max_tokens, tools=tools, tool_choice=tool_choice, stream=stream)
+        streamed = stream and not silent
+        request = context.request(list(messages), max_tokens, tools=tools, tool_choice=tool_choice, stream=streamed)
         outcome = yield Send(request, pause)
         context.usage += outcome.usage
         pause = 0.0
         if isinstance(outcome, ChatReply):
             if outcome.finish_reason:
+                if silent:  # a server that answers whole whatever is asked: nothing of that comes out of a stream
+                    context.drop(["stream"])
                 return _checked(context, outcome)
             empties += 1
+            silent = request.stream
             if empties > 1:
                 raise ModelUnavailableError(
                     f"{context.name}: the provider answered without a choice, twice", model=context.name, retryable=True

@@ -70,9 +70,10 @@ class Streamer:
         self.scripts = list(scripts)
         self.requests: list[ChatRequest] = []
         self.closed = 0
+        self.whole = ChatReply("whole")
 
     async def complete(self, request: ChatRequest) -> ChatReply:
-        return ChatReply("whole")
+        return self.whole
 
     async def stream(self, request: ChatRequest) -> AsyncGenerator[ChatDelta]:
         self.requests.append(request)
@@ -226,10 +227,18 @@ async def test_bounds() -> None:
 
 
 async def test_empty_stream() -> None:
-    """A stream of nothing is asked for once more, and is then a failure; an empty reply is one."""
-    assert (await streamed(LLM(Streamer([], ["Hi"]))))[0] == ["Hi"]
+    """A stream of nothing is asked for once more, whole, and is not asked for again; an empty reply is one."""
+    model = Streamer([])
+    llm = LLM(model)
+    assert (await streamed(llm))[0] == ["whole"]
+    pieces, run = await streamed(llm)
+    assert (pieces, run.usage.calls, len(model.requests)) == (["whole"], 1, 1)
+    nothing = Streamer([])
+    nothing.whole = ChatReply(finish_reason="")
+    llm = LLM(nothing)
     with pytest.raises(ModelUnavailableError):
-        await streamed(LLM(Streamer([], [])))
+        await streamed(llm)
+    assert llm.abilities.dump() == []
     pieces, run = await streamed(LLM(Streamer([ChatDelta(reply=ChatReply())])))
     assert (pieces, run.answer) == ([], None)
 
