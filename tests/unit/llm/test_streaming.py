@@ -447,7 +447,7 @@ class Chunks:
 
     async def __call__(self, **arguments: Any) -> Any:
         self.arguments = arguments
-        return self
+        return self if arguments.get("stream") else SimpleNamespace(choices=[], usage=None)
 
     async def __aiter__(self) -> AsyncGenerator[Any]:
         for each in self.chunks:
