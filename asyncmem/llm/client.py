@@ -60,6 +60,7 @@ class LLM:
         observers: Sequence[UsageObserver] = (),
     ) -> None:
         self._model = to_model(model, settings)
+        self._given = model
         self._named = isinstance(model, str)
         self.settings = settings
         self.abilities: Abilities = abilities or (SHARED if isinstance(model, str) else Abilities())
@@ -266,7 +267,9 @@ class LLM:
         """One deadline, and one sum of what all calls took, which an error carries too."""
         loop = asyncio.get_running_loop()
         ends = loop.time() + self.settings.deadline
-        context = Context(self.name, self._key, self.settings, self.abilities, lambda: ends - loop.time())
+        context = Context(
+            self.name, self._key, self.settings, self.abilities, lambda: ends - loop.time(), source=self._given
+        )
         try:
             yield context
         except ModelError as error:

@@ -13,6 +13,7 @@ from asyncmem.usage import Usage
 from .abilities import Abilities
 from .chat import ChatReply, ChatRequest, WireMessage
 from .failures import Failure, to_error
+from .keys import known_keys
 
 log: logging.Logger = logging.getLogger("asyncmem.llm")
 Q = TypeVar("Q")
@@ -45,6 +46,7 @@ class Context:
         abilities: what was learned.
         left: seconds until the deadline.
         jitter: a random number from 0 to 1.
+        source: what was passed as the model: it may hold keys.
         usage: all calls of the operation so far.
     """
 
@@ -54,6 +56,7 @@ class Context:
     abilities: Abilities
     left: Callable[[], float]
     jitter: Callable[[], float] = random.random
+    source: object = field(default=None, repr=False)
     usage: Usage = field(default_factory=Usage)
 
     def learn(self, why: str, /, **found: Any) -> None:
@@ -63,10 +66,7 @@ class Context:
 
     def secrets(self) -> list[str]:
         """The keys that no text of ours may show."""
-        key = self.settings.api_key
-        headers: Any = self.settings.extra.get("extra_headers") or {}
-        named = [str(v) for k, v in self.settings.extra.items() if "key" in k or "secret" in k or "token" in k]
-        return [*([key.get_secret_value()] if key else []), *map(str, dict(headers).values()), *named]
+        return known_keys(self.settings, self.source)
 
     def error(self, failure: Failure, prompt: Sequence[str], kind: type[ModelError], hint: str = "") -> ModelError:
         """The error to raise, without keys and without the prompt."""

@@ -14,9 +14,18 @@ _SECRETS = re.compile(
     r"(?:sk|pk|rk|gsk|xai|hf|r8|nvapi|key|tok)[-_][-_A-Za-z0-9.*]{6,}|AIza[-_A-Za-z0-9]{8,}"
     r"|(?:AKIA|ASIA)[A-Z0-9]{8,}"
     r"|eyJ[-_A-Za-z0-9.]{12,}|(?:bearer|basic)\s+[^\s,;'\"]+"
-    r"|(?:authorization|x-api-key|api[_-]key|x-goog-api-key)['\"]?\s*[:=]\s*['\"]?[^\s,;'\"}]+|://[^/\s@]+:[^/\s@]+@",
+    r"|(?:authorization|x-api-key|api[_-]key|x-goog-api-key)['\"]?\s*[:=]\s*['\"]?[^\s,;'\"}]+|://[^/\s@]+:[^/\s@]+@"
+    r"|[?&](?:key|code|sig|\w*(?:api_?key|token|secret|signature))=[^&\s'\"]+",
     re.IGNORECASE,
 )
+_SIGNS = "-_A-Za-z0-9.+/=*~"
+_TOKEN = re.compile(
+    r"(?P<said>(?i:\b(?:[a-z]+[_-])*(?:keys?|tokens?|secrets?|passwords?|credentials?|authorization))[\s'\"`:=(\[<{]+"
+    r"(?:(?i:provided|given|used|supplied|received|sent|found|header|value|is|was|with|and|incorrect|invalid|unknown"
+    r"|expired|revoked|you|id|string)[\s'\"`:=(\[<{]+){0,5})"
+    rf"(?=[{_SIGNS}]{{16}})(?:(?=[{_SIGNS}]*[0-9*])|(?=[{_SIGNS}]*[A-Z])(?=[{_SIGNS}]*[a-z]))[{_SIGNS}]+"
+)
+"""A long mixed word behind one that announces a key: many providers' keys have no form of their own."""
 
 
 _OUTPUT = re.compile(
@@ -35,7 +44,8 @@ def scrub(text: str, secrets: Sequence[str] = ()) -> str:
     for secret in sorted(secrets, key=len, reverse=True):
         if len(secret) >= 4:
             text = text.replace(secret, "***")
-    return " ".join(_SECRETS.sub("***", text).split())
+    text = _TOKEN.sub(r"\g<said>***", _SECRETS.sub("***", text))
+    return " ".join(text.split())
 
 
 def shown(text: str, secrets: Sequence[str] = (), prompt: Sequence[str] = ()) -> str:
