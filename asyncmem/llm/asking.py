@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from typing import Any
 
-from asyncmem.errors import ModelRefusedError, ModelUnavailableError, ToolsRefusedError
+from asyncmem.errors import ModelRefusedError, ModelRequestError, ModelUnavailableError, ToolsRefusedError
 
 from .chat import ChatReply, WireMessage
 from .failures import Failure
 from .flows import Context, Flow, Patience, Send, sent_parameters
 from .schemas import texts
-from .verdicts import Drop, NoTools, Retry, judge
+from .verdicts import Drop, Fatal, NoTools, Retry, TooLarge, judge
 
 
 def ask(
@@ -69,7 +69,8 @@ def _handled(
     Raises:
         ModelError: it is not to be sent again.
     """
-    verdict = judge(failure, "text", proven=True, sent=sent, tools=tools)
+    used = context.settings.tools or context.abilities.get(context.key).tools
+    verdict = judge(failure, "text", proven=True, sent=sent, tools=tools, used=bool(used))
     match verdict:
         case Drop():
             context.drop(verdict.names)
@@ -79,5 +80,9 @@ def _handled(
         case NoTools():
             context.learn("it refused tools", tools=False)
             raise context.error(failure, texts(messages), ToolsRefusedError)
+        case TooLarge():
+            raise context.error(failure, texts(messages), ModelRequestError, verdict.hint)
+        case Retry() | Fatal():
+            raise context.error(failure, texts(messages), verdict.kind)
         case _:
             raise context.error(failure, texts(messages), failure.cause)

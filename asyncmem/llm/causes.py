@@ -125,9 +125,10 @@ _NO_MODEL = re.compile(
     r"|(?:invalid|unknown|no such) model|llm provider not provided|model_not_found|decommissioned",
     re.IGNORECASE,
 )
-_BROKEN = re.compile(
+BROKEN: re.Pattern[str] = re.compile(
     r"expecting value: line|if litellm error|invalid response object|unable to (?:get|parse) json response"
-    r"|error (?:parsing|converting).{0,40}response",
+    r"|error (?:parsing|converting).{0,40}response|provider returned (?:'choices'|a response)"
+    r"|invalid response from llm",
     re.IGNORECASE,
 )
 """A 200 whose body litellm could not make sense of; on some ways it calls that a bad request."""
@@ -181,7 +182,7 @@ def _by_status(named: type[ModelError] | None, status: int | None, text: str) ->
 
 def _refusal(text: str, status: int) -> type[ModelError]:
     kinds = (
-        (_BROKEN, ModelUnavailableError),
+        (BROKEN, ModelUnavailableError),
         (_TOO_LONG, ContextTooLongError),
         (_REFUSED, ModelRefusedError),
         (_BAD_KEY, ModelAuthenticationError),

@@ -78,7 +78,8 @@ class LLM:
 
     @property
     def _key(self) -> tuple[str, str]:
-        return self.name, self.settings.api_base or ""
+        asked = self.settings.extra.get("dimensions")  # one model gives vectors of several lengths, if asked to
+        return self.name if asked is None else f"{self.name} dimensions={asked}", self.settings.api_base or ""
 
     def __repr__(self) -> str:
         return f"LLM({self.name!r})"

@@ -127,7 +127,9 @@ class EmbedBatch:
         known = self._context.abilities.get(self._context.key).dimensions
         if known is not None and known != len(rows[0]):
             raise ModelRequestError(
-                f"{name}: its vectors have {len(rows[0])} numbers, and had {known} before: they can't be compared",
+                f"{name}: its vectors have {len(rows[0])} numbers, and had {known} before: they can't be compared. Ask"
+                f" for the same length (LLMSettings(extra={{'dimensions': {known}}})); if the model is another one now,"
+                " forget the old length with llm.abilities.clear() and embed everything again",
                 model=name,
             )
         self._context.learn("its first vectors", dimensions=len(rows[0]))

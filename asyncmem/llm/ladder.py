@@ -22,9 +22,9 @@ from .chat import ChatReply, ChatRequest, WireMessage
 from .failures import Failure
 from .flows import Context, Flow, Patience, Send, sent_parameters
 from .parsing import read_value
-from .schemas import check_schema, plain_schema, texts, with_schema
+from .schemas import check_schema, plain_schema, safe_name, safely_named, texts, with_schema
 from .validating import Reading
-from .verdicts import Drop, Retry, StepDown, judge
+from .verdicts import Drop, Retry, StepDown, TooLarge, judge
 
 T = TypeVar("T", bound=BaseModel)
 
@@ -129,10 +129,10 @@ class Climb(Generic[T]):
     def _format(self) -> type[BaseModel] | dict[str, Any] | None:
         match self.tier:
             case "native":
-                return self.schema
+                return safely_named(self.schema)
             case "json_schema":
                 plain = plain_schema(self.schema)
-                return {"type": "json_schema", "json_schema": {"name": self.schema.__name__, "schema": plain}}
+                return {"type": "json_schema", "json_schema": {"name": safe_name(self.schema), "schema": plain}}
             case "json_object":
                 return {"type": "json_object"}
             case _:
@@ -146,8 +146,10 @@ class Climb(Generic[T]):
         match verdict:
             case StepDown():
                 self._step_down(verdict, failure)
-            case Drop() if self.longer and self.cut is not None and "max_tokens" in str(verdict.names):
+            case TooLarge() | Drop() if self.longer and self.cut is not None and "tokens" in str(verdict):
                 self._raise_unreadable(self.cut, "its reply was cut, and it takes no greater max_tokens")
+            case TooLarge():
+                raise self._error(failure, ModelRequestError, verdict.hint)
             case Drop():
                 self.context.drop(verdict.names)
             case Retry() if (pause := self.patience.pause(failure)) is not None:

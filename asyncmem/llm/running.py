@@ -139,8 +139,11 @@ class ToolLoop:
                 yield event
 
     def _may_plan(self, refused: ModelRequestError) -> bool:
-        """Whether it may have been the tools that were refused, and nothing that followed on them was given out."""
-        if not self._tools or self._spoken or self._context.settings.tools:
+        """Whether it may have been the tools that were refused, and nothing was given out or done since.
+
+        A plan knows nothing of what was done: it would do it again in other words.
+        """
+        if not self._tools or self._spoken or self._box.results or self._context.settings.tools:
             return False
         return not self._known() or isinstance(refused, ToolsRefusedError)
 

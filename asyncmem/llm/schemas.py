@@ -1,11 +1,12 @@
 """Pydantic models as the plain JSON schemas that providers take, and as words in a prompt."""
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from pydantic import BaseModel, RootModel
+from pydantic import BaseModel, RootModel, create_model
 from pydantic.errors import PydanticUserError
 
 from asyncmem.errors import InvalidInputError
@@ -13,6 +14,8 @@ from asyncmem.errors import InvalidInputError
 from .chat import WireMessage
 from .lenient import is_array, is_object
 
+_UNSAFE = re.compile(r"[^a-zA-Z0-9_-]+")
+_MAX_NAME = 64
 _DROPPED = ("title", "default", "examples")
 _RULE = (
     "Answer with exactly one JSON object that matches the JSON schema below, and nothing else: no Markdown, no"
@@ -52,6 +55,23 @@ def full_schema(schema: type[BaseModel]) -> str:
     except PydanticUserError as error:
         raise InvalidInputError(f"{schema.__name__} has no JSON schema: {error.message}") from None
     return json.dumps(_without_titles(whole), separators=(",", ":"), ensure_ascii=False)
+
+
+def safe_name(schema: type[BaseModel]) -> str:
+    """The class's name in the letters that providers take in a format: ``Box[int]`` has others."""
+    return _UNSAFE.sub("_", schema.__name__).strip("_")[:_MAX_NAME] or "Schema"
+
+
+@lru_cache(maxsize=256)
+def safely_named(schema: type[BaseModel]) -> type[BaseModel]:
+    """The class under a name that providers take: litellm sends a class's own one."""
+    name = safe_name(schema)
+    if name == schema.__name__:
+        return schema
+    try:
+        return create_model(name, __base__=schema, __doc__=schema.__doc__, __module__=schema.__module__)
+    except TypeError:
+        return schema  # its __init_subclass__ wants arguments that nobody knows
 
 
 def _without_titles(node: Any, *, names: bool = False) -> Any:

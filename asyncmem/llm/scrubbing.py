@@ -34,6 +34,20 @@ _OUTPUT = re.compile(
 )
 
 
+_QUOTED = re.compile(
+    r"failed_generation['\"]?\s*[:=]|(?:original|raw) response|invalid response object|traceback \(most recent",
+    re.IGNORECASE,
+)
+
+
+def without_quotes(text: str) -> str:
+    """The text up to where it surely quotes an answer or code: what decisions are made on.
+
+    Words in there are no reason: of a reply that it can't read, litellm shows its own code and all that it was given.
+    """
+    return _QUOTED.split(text, maxsplit=1)[0]
+
+
 def without_output(text: str) -> str:
     """The text up to where it begins to quote what the model said, or litellm's own code."""
     return _OUTPUT.split(text, maxsplit=1)[0]

@@ -64,6 +64,9 @@ FAILURES: Mapping[str, Answer] = {
             "unsupported_parameter",
         ),
     ),
+    "too_many_tokens": Answer(
+        400, openai_error("Invalid max_tokens value, the valid range of max_tokens is [1, 8192]", None, "invalid_value")
+    ),
     "temperature": Answer(
         400,
         openai_error(
@@ -85,6 +88,7 @@ FAILURES: Mapping[str, Answer] = {
     "no_choices": Answer(
         200, {"id": "x", "object": "chat.completion", "created": 1, "model": "m", "choices": list[object]()}
     ),
+    "no_message": Answer(200, {"id": "x", "choices": [{"index": 0, "message": None, "finish_reason": "stop"}]}),
 }
 """What else goes wrong, by name. Besides these, ``"drop"`` closes the connection, ``"half"`` does so in the middle
 of the answer, and ``"slow"`` never answers."""

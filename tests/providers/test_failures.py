@@ -119,6 +119,28 @@ async def test_nothing_is_learned_from_an_echo(path: Path, provider: ProviderSim
     assert (row["tier"], row["dropped"], row["renamed"]) == (lower, (), ())
 
 
+@pytest.mark.parametrize("path", PATHS, ids=[path.model for path in PATHS])
+async def test_nothing_is_learned_from_a_broken_answer(path: Path, provider: ProviderSimulator) -> None:
+    """A 200 that nobody can read is asked for again on the same tier, whatever litellm shows; nothing is learned."""
+    provider.behaviour = Behaviour(says={"memory_ids": ["1"]}, fails=("no_message",), style=path.dialect)
+    llm = llm_for(path, provider)
+    done = await llm.structured(PROMPT, Ids)
+    assert (done.value.memory_ids, done.tier, done.usage.calls) == (["1"], path.start, 2)
+    (row,) = llm.abilities.dump()
+    assert (row["tier"], row["proven"]) == (None, (path.start,))
+
+
+@pytest.mark.parametrize("path", PATHS, ids=[path.model for path in PATHS])
+async def test_too_great_a_limit_is_the_callers_to_mend(path: Path, provider: ProviderSimulator) -> None:
+    """More tokens than the model gives are an error that says so; what others ask for stays as it was."""
+    provider.behaviour = Behaviour(says={"memory_ids": ["1"]}, fails=("too_many_tokens",))
+    llm = llm_for(path, provider)
+    with pytest.raises(ModelRequestError, match="max_tokens is too large for this model"):
+        await llm.structured(PROMPT, Ids, max_tokens=100_000)
+    assert llm.abilities.dump() == []
+    assert (await llm.structured(PROMPT, Ids)).usage.calls == 1
+
+
 @pytest.mark.parametrize("style", FORMAT_REFUSALS)
 @pytest.mark.parametrize("path", PATHS, ids=[path.model for path in PATHS])
 async def test_refusal_of_a_pinned_tier_is_raised_and_nothing_leaks(

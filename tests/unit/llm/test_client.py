@@ -401,8 +401,21 @@ async def test_vectors_of_another_length_are_refused() -> None:
     llm = embedding_llm(Vectors(size=2))
     await llm.embed(["a"])
     llm._model._embedding = Vectors(size=3)  # type: ignore[attr-defined]
-    with pytest.raises(ModelRequestError, match="have 3 numbers, and had 2 before"):
+    with pytest.raises(ModelRequestError, match=r"have 3 numbers, and had 2 before.*'dimensions': 2") as caught:
         await llm.embed(["a"])
+    assert "llm.abilities.clear()" in str(caught.value)
+    llm.abilities.clear()
+    assert (await llm.embed(["a"])).vectors.shape == (1, 3)
+
+
+async def test_lengths_that_were_asked_for_are_kept_apart() -> None:
+    """Two users of one model that ask for vectors of different lengths don't disturb each other."""
+    abilities = Abilities()
+    for size in (2, 3, 2, 3):
+        settings = LLMSettings(extra={"dimensions": size})
+        llm = LLM("openai/foo", settings, abilities=abilities)
+        llm._model._embedding = Vectors(size=size)  # type: ignore[attr-defined]
+        assert (await llm.embed(["a"])).vectors.shape == (1, size)
 
 
 NO_VECTORS = {

@@ -3,14 +3,14 @@
 import re
 from collections.abc import Callable
 from enum import Enum
-from typing import Any, Literal, Optional
+from typing import Any, Generic, Literal, Optional, TypeVar
 
 import pytest
-from pydantic import BaseModel, Field, RootModel
+from pydantic import BaseModel, Field, RootModel, create_model
 
 from asyncmem.errors import InvalidInputError
 from asyncmem.llm import Tool
-from asyncmem.llm.schemas import full_schema, plain_schema, texts, with_schema
+from asyncmem.llm.schemas import full_schema, plain_schema, safe_name, safely_named, texts, with_schema
 
 from .play import play
 from .schemas import Free, Node
@@ -169,3 +169,76 @@ def test_texts_of_every_kind_of_call() -> None:
         {"type": "custom"},
     ]
     assert texts([{"role": "assistant", "tool_calls": calls}]) == ["{}", "Plays go", ""]
+
+
+T = TypeVar("T")
+
+
+class Box(BaseModel, Generic[T]):
+    """Holds one thing."""
+
+    memory_ids: T
+
+
+class Öffnung(BaseModel):
+    """A name with a letter that providers take none of."""
+
+    memory_ids: list[str]
+
+
+class Strange(BaseModel):
+    """A base that wants to know a colour of every class below it."""
+
+    memory_ids: list[str]
+
+    def __init_subclass__(cls, *, colour: str) -> None:
+        """Of no use."""
+
+
+class Ä(Strange, colour="red"):
+    """One of these."""
+
+
+class ÖÄ(BaseModel):
+    """A name without any letter that is taken."""
+
+
+Long = create_model("A" * 99, memory_ids=(str, ...))
+
+
+NAMES: dict[str, type[BaseModel]] = {"Box_list_str": Box[list[str]], "ffnung": Öffnung, "Inner": Inner}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_name_of_a_format_is_one_that_providers_take(name: str) -> None:
+    """A generic class and one with other letters go out under a safe name, on both tiers that send one."""
+    schema = NAMES[name]
+    assert safe_name(schema) == name
+    named = safely_named(schema)
+    assert (named.__name__, named.__doc__) == (name, schema.__doc__)
+    assert issubclass(named, schema)
+    assert full_schema(named) == full_schema(schema)
+    assert plain_schema(named) == plain_schema(schema)
+
+
+def test_formats_carry_safe_names_and_the_value_is_of_the_class_asked_for() -> None:
+    """The name is the wire's alone."""
+    from asyncmem.settings import LLMSettings
+
+    from .play import context, reply
+
+    wanted: Any = Box[list[str]]
+    native = play([reply()], schema=wanted)
+    assert getattr(native.requests[0].response_format, "__name__", "") == "Box_list_str"
+    assert native.value is not None
+    assert type(native.value.value) is wanted
+    plain = play([reply()], context(settings=LLMSettings(tier="json_schema")), Box[list[str]])
+    given: Any = plain.requests[0].response_format
+    assert given["json_schema"]["name"] == "Box_list_str"
+
+
+def test_long_and_empty_names() -> None:
+    """A name is cut at 64 characters; of one without a usable letter nothing remains but a word."""
+    assert safe_name(Long) == "A" * 64
+    assert safe_name(ÖÄ) == "Schema"
+    assert safely_named(Ä) is Ä

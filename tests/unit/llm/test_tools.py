@@ -219,6 +219,59 @@ async def test_bare_refusal_of_a_model_known_to_take_tools_is_raised() -> None:
     assert llm.takes_tools is True
 
 
+class ProviderError(Exception):
+    """An error as a provider's client raises it."""
+
+    def __init__(self, text: str, status: int) -> None:
+        super().__init__(text)
+        self.status_code = status
+
+
+UNREADABLE = ProviderError("Failed to call a function. (tool_use_failed)", 400)
+
+
+async def test_unreadable_call_is_asked_for_again_and_tools_stay() -> None:
+    """A call that the provider could not read is written anew; nothing is learned, also when it never can."""
+    called = tool_reply(("delete", {"memory_id": "1"}))
+    async with ScriptedModel([called, UNREADABLE, "Done.", UNREADABLE, UNREADABLE]) as model:
+        llm = LLM(model, LLMSettings(retries=1, deadline=30))
+        assert (await llm.run_tools(PROMPT, Notes().tools)).answer == "Done."
+        with pytest.raises(ModelUnavailableError) as caught:
+            await llm.run_tools(PROMPT, Notes().tools)
+    assert caught.value.retryable
+    assert llm.takes_tools is True
+
+
+async def test_model_that_never_writes_a_readable_call_is_asked_for_a_plan() -> None:
+    """A model that used no tool yet, and can't, gets the plan in the end; that is remembered."""
+    async with ScriptedModel([UNREADABLE, UNREADABLE, PLAN]) as model:
+        llm = LLM(model, LLMSettings(retries=1))
+        assert (await llm.run_tools(PROMPT, Notes().tools)).answer == "Noted."
+    assert llm.takes_tools is False
+
+
+async def test_no_plan_follows_on_what_was_done() -> None:
+    """Tools that are refused once some were carried out end the run: a plan would do the same in other words."""
+    notes = Notes()
+    async with ScriptedModel([tool_reply(("add", {"memory": "Plays go"})), REFUSED, PLAN]) as model:
+        llm = LLM(model)
+        with pytest.raises(ToolsRefusedError) as caught:
+            await llm.run_tools(PROMPT, notes.tools)
+        assert notes.done == ["+Plays go"]
+        assert caught.value.usage.calls == 2
+        assert (await llm.run_tools(PROMPT, notes.tools)).tier == "native"
+
+
+async def test_too_large_a_limit_is_said() -> None:
+    """More tokens than a model gives are an error that says so, with tools as without."""
+    told = ProviderError("Invalid max_tokens value, the valid range of max_tokens is [1, 8192]", 400)
+    async with ScriptedModel([told]) as model:
+        llm = LLM(model, LLMSettings(tools=True))
+        with pytest.raises(ModelRequestError, match="max_tokens is too large for this model"):
+            await llm.run_tools(PROMPT, Notes().tools, max_tokens=100_000)
+    assert llm.abilities.dump() == []
+
+
 async def test_other_failures_are_retried_and_raised() -> None:
     """An overloaded provider is asked again, then the error is raised: tools are not at fault."""
     down = ModelUnavailableError("down", retryable=True)
