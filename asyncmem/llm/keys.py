@@ -5,7 +5,7 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, cast
+from typing import cast
 
 from pydantic import BaseModel, SecretStr
 
@@ -46,7 +46,7 @@ def _within(node: object, *, secret: bool = False, depth: int = 0) -> Iterator[s
     if depth > _MAX_DEPTH:
         return
     if isinstance(node, BaseModel):
-        node = {**dict(node), **(node.model_extra or {})}
+        node = vars(node) | (node.model_extra or {})
     if isinstance(node, SecretStr):
         yield node.get_secret_value()
     elif isinstance(node, bytes):
@@ -54,10 +54,10 @@ def _within(node: object, *, secret: bool = False, depth: int = 0) -> Iterator[s
     elif isinstance(node, str):
         yield from [node] if secret else []
     elif isinstance(node, Mapping):
-        for name, value in node.items():
+        for name, value in cast("Mapping[object, object]", node).items():
             yield from _within(value, secret=secret or bool(_SECRET.search(str(name))), depth=depth + 1)
     elif isinstance(node, Sequence | set | frozenset):
-        for value in cast("Iterable[Any]", node):
+        for value in cast("Iterable[object]", node):
             yield from _within(value, secret=secret, depth=depth + 1)
 
 

@@ -122,7 +122,7 @@ class TooLarge:
     @property
     def hint(self) -> str:
         """What an error says of it."""
-        return f"{self.name} is too large for this model, ask for fewer tokens"
+        return "max_tokens is too large for this model, ask for fewer: max_tokens=... or LLMSettings(max_tokens=...)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +174,7 @@ def judge(
         return found
     if _is_plain(kind):
         return Fatal(kind)
-    if tools and (about := _about_tools(failure, kind, text, used=used)):
+    if tools and not _lists_all(text, sent) and (about := _about_tools(failure, kind, text, used=used)):
         return about
     if failure.status in _REFUSING and not (issubclass(kind, PASSING) and BROKEN.search(failure.text)):
         return _refused(kind, text, tier, proven=proven, sent=sent)
