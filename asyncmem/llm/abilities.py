@@ -22,6 +22,7 @@ class Ability:
         loose: the same for schemas that plain JSON schema can't say: these begin at JSON mode.
         proven: steps that gave a value.
         tools: whether it takes tools; ``None`` when nothing was learned.
+        streams: a reply of it came in pieces; ``None`` when none did so far.
         dropped: parameters that it refuses.
         renamed: parameters that it wants under another name.
         dimensions: length of its embeddings.
@@ -32,6 +33,7 @@ class Ability:
     loose: Tier | None = None
     proven: tuple[Tier, ...] = ()
     tools: bool | None = None
+    streams: bool | None = None
     dropped: tuple[str, ...] = ()
     renamed: tuple[tuple[str, str], ...] = ()
     dimensions: int | None = None
@@ -86,6 +88,7 @@ class Abilities:
                 loose=row["loose"],
                 proven=tuple(row["proven"]),
                 tools=row["tools"],
+                streams=row.get("streams"),
                 dropped=tuple(row["dropped"]),
                 renamed=tuple((str(old), str(new)) for old, new in row["renamed"]),
                 dimensions=row["dimensions"],

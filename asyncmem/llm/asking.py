@@ -36,8 +36,10 @@ def ask(
         pause = 0.0
         if isinstance(outcome, ChatReply):
             if outcome.finish_reason:
-                if silent:  # a server that answers whole whatever is asked: nothing of that comes out of a stream
-                    context.drop(["stream"])
+                if request.stream:
+                    context.learn("it streamed", streams=True)
+                elif silent and not context.abilities.get(context.key).streams:
+                    context.drop(["stream"])  # it answers whole whatever it is asked: no stream holds any of that
                 return _checked(context, outcome)
             empties += 1
             silent = request.stream

@@ -227,12 +227,14 @@ async def test_bounds() -> None:
 
 
 async def test_empty_stream() -> None:
-    """A stream of nothing is asked for once more, whole, and is not asked for again; an empty reply is one."""
+    """A stream of nothing is asked for once more, whole, and from one that never streamed not again."""
     model = Streamer([])
     llm = LLM(model)
     assert (await streamed(llm))[0] == ["whole"]
     pieces, run = await streamed(llm)
     assert (pieces, run.usage.calls, len(model.requests)) == (["whole"], 1, 1)
+    once = LLM(Streamer(["Hi"], [], ["you"]))
+    assert [(await streamed(once))[0] for _ in range(3)] == [["Hi"], ["whole"], ["you"]]
     nothing = Streamer([])
     nothing.whole = ChatReply(finish_reason="")
     llm = LLM(nothing)
