@@ -1,8 +1,8 @@
 """``LLM``: one model with its settings; the only place of the room that waits for it."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
-from contextlib import aclosing, contextmanager
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -14,7 +14,7 @@ from asyncmem.settings import LLMSettings
 from .abilities import SHARED, Abilities
 from .asking import ask
 from .chat import ChatModel, ChatReply, WireMessage
-from .checking import check_positive, clean_turns
+from .checking import check_positive, check_texts, clean_turns
 from .counting import TokenCount, count_tokens
 from .embeddings import EmbedBatch, Embedder, Embeddings
 from .events import StreamEvent
@@ -105,8 +105,9 @@ class LLM:
             ConfigurationError: ``LLMSettings(tier=...)`` pins a step that can't express the schema.
         """
         check_positive(max_tokens=max_tokens)
-        with self._operation() as context:
-            climb = Climb(context, clean_turns(messages), schema, max_tokens or self.settings.max_tokens)
+        turns = clean_turns(messages)
+        async with self._operation() as context:
+            climb = Climb(context, turns, schema, max_tokens or self.settings.max_tokens)
             return await self._sender.drive(context, climb.run(), self._model.complete)
 
     async def complete(self, messages: Sequence[Mapping[str, Any]], *, max_tokens: int | None = None) -> ChatReply:
@@ -121,8 +122,9 @@ class LLM:
             InvalidInputError: there are no messages, or ``max_tokens`` is no positive number.
         """
         check_positive(max_tokens=max_tokens)
-        with self._operation() as context:
-            flow = ask(context, clean_turns(messages), max_tokens or self.settings.max_tokens)
+        turns = clean_turns(messages)
+        async with self._operation() as context:
+            flow = ask(context, turns, max_tokens or self.settings.max_tokens)
             reply = await self._sender.drive(context, flow, self._model.complete)
             return replace(reply, usage=context.usage)
 
@@ -158,8 +160,9 @@ class LLM:
             raise InvalidInputError("tools is empty: use complete() for a model without tools")
         check_positive(max_rounds=max_rounds, max_calls=max_calls, max_tokens=max_tokens)
         bounds = Bounds(max_rounds, max_calls, max_tokens or self.settings.max_tokens, enough)
-        with self._operation() as context:
-            return await ToolLoop(context, Whole(self._sender, context), tools, bounds).run(clean_turns(messages))
+        turns = clean_turns(messages)
+        async with self._operation() as context:
+            return await ToolLoop(context, Whole(self._sender, context), tools, bounds).run(turns)
 
     def stream_tools(
         self,
@@ -194,7 +197,7 @@ class LLM:
     async def _events(
         self, turns: list[WireMessage], tools: Sequence[AnyTool], bounds: Bounds
     ) -> AsyncGenerator[StreamEvent]:
-        with self._operation() as context:
+        async with self._operation() as context:
             loop = ToolLoop(context, Pieces(self._sender, context), tools, bounds)
             async with aclosing(loop.events(turns)) as events:
                 async for event in events:
@@ -216,6 +219,7 @@ class LLM:
             InvalidInputError: ``batch`` is no positive number.
         """
         check_positive(batch=batch)
+        check_texts(texts)
         model = self._model
         if not isinstance(model, CompletionModel):
             if isinstance(model, Embedder):
@@ -224,7 +228,7 @@ class LLM:
         np = await load_numpy()
         if not texts:
             return Embeddings(np.empty((0, 0), np.float32))
-        with self._operation() as context:
+        async with self._operation() as context:
             parts = [EmbedBatch(context, texts[i : i + batch]) for i in range(0, len(texts), batch)]
             failed: list[BaseException] = []
             try:
@@ -255,7 +259,7 @@ class LLM:
         model = self._model
         if not isinstance(model, CompletionModel):
             raise ConfigurationError(f"{self.name} can't rerank: name a reranker that litellm knows")
-        with self._operation() as context:
+        async with self._operation() as context:
             return await self._sender.drive(context, rank(context, query, texts), model.rerank, "rerank")
 
     async def _fill(self, context: Context, part: EmbedBatch, model: CompletionModel) -> None:
@@ -263,9 +267,14 @@ class LLM:
         while (place := await self._sender.drive(context, part.run(), model.embed, "embed")) is not None:
             part.cut(place, await shorten(self.name, part.texts[place]))
 
-    @contextmanager
-    def _operation(self) -> Generator[Context]:
-        """One deadline, and one sum of what all calls took, which an error carries too."""
+    @asynccontextmanager
+    async def _operation(self) -> AsyncGenerator[Context]:
+        """One deadline, and one sum of what all calls took, which an error carries too.
+
+        The clock starts when litellm is imported: that takes seconds once, and nothing is sent meanwhile.
+        """
+        with suppress(Exception):  # the request imports it again, and its failure says what is wrong
+            await self._sender.load()
         loop = asyncio.get_running_loop()
         ends = loop.time() + self.settings.deadline
         context = Context(

@@ -93,7 +93,7 @@ def without_words(text: str, told: Sequence[str]) -> str:
     words = list(_WORD.finditer(theirs.text))
     own = [not is_standard(text[theirs.starts[w.start()] : theirs.ends[w.end() - 1]]) for w in words]
     _mask_words(words, own, ours, masked)
-    _mask_runs(theirs, _grams(ours, SHORT), SHORT, masked, Counts([word.span() for word in words], own))
+    _mask_runs(theirs, ours, SHORT, masked, Counts([word.span() for word in words], own))
     return _replaced(text, theirs, masked)
 
 
@@ -110,23 +110,35 @@ def own_words(text: str, told: Sequence[str]) -> str:
     text = _without_parameters(text)
     theirs = fold(text)
     masked = bytearray(len(theirs.text))
-    _mask_runs(theirs, _grams(folded("\n".join(told)), LONG), LONG, masked)
+    if len(theirs.text) >= LONG:
+        _mask_runs(theirs, folded("\n".join(told)), LONG, masked)
     return _replaced(text, theirs, masked)
 
 
-def _grams(ours: str, width: int) -> set[str]:
-    squeezed = ours.replace(" ", "")
-    return {squeezed[i : i + width] for i in range(len(squeezed) - width + 1)}
+def _common(ours: str, theirs: str, width: int) -> set[str]:
+    """The stretches of that length that both texts have; in neither of them is there a space.
+
+    What both have covers one of ours at every half width, so only there ours is looked at: it may be a long prompt.
+    """
+    wanted = {theirs[i : i + width] for i in range(len(theirs) - width + 1)}
+    half = width // 2
+    parts = {theirs[i : i + half] for i in range(len(theirs) - half + 1)} if wanted else set[str]()
+    hits = [i for i in range(0, len(ours) - half + 1, half) if ours[i : i + half] in parts] if parts else []
+    near = {ours[j : j + width] for i in hits for j in range(max(0, i - half), i + 1)}
+    return near & wanted
 
 
 def _mask_words(words: list[re.Match[str]], own: list[bool], ours: str, masked: bytearray) -> None:
     """Mask words of one's own that were told, and halves of words that follow or precede one, cut where a text was."""
-    told = [word[0] for word in _WORD.finditer(ours)]
+    mine = [word[0] for word, is_own in zip(words, own, strict=True) if is_own]
+    if not any(word in ours for word in mine):
+        return  # nothing of a long prompt has to be taken apart
+    told: list[str] = _WORD.findall(ours)
     known = set(told)
-    pairs = set(pairwise(told))
     after: dict[str, set[str]] = {}
     before: dict[str, set[str]] = {}
     spoken = {word[0] for word in words}
+    pairs = {pair for pair in pairwise(told) if pair[0] in spoken or pair[1] in spoken}
     for one, other in pairs:
         if one in spoken:
             after.setdefault(one, set()).add(other)
@@ -150,9 +162,10 @@ def _is_cut(part: str, wholes: Iterable[str], *, head: bool) -> bool:
     return any(whole != part and (whole.startswith(part) if head else whole.endswith(part)) for whole in wholes)
 
 
-def _mask_runs(theirs: Folded, grams: set[str], width: int, masked: bytearray, counts: Counts | None = None) -> None:
+def _mask_runs(theirs: Folded, ours: str, width: int, masked: bytearray, counts: Counts | None = None) -> None:
     """Mask runs of ``width`` characters or more that were told, as far as they count."""
     squeezed, places = theirs.squeezed()
+    grams = _common(ours.replace(" ", ""), squeezed, width)
     for begin, end in _runs(squeezed, grams, width):
         first, last = places[begin], places[end - 1] + 1
         if counts is None or counts(first, last):

@@ -50,6 +50,7 @@ _ADVICE: Mapping[type[ModelError], str] = {
 }
 
 _RETRYABLE = (ModelRateLimitError, ModelUnavailableError, ModelTimeoutError)
+_LONGEST_WAIT = 86_400.0
 _TURNED_AWAY = (502, 503, 529)
 _RENUMBERED = ("APIConnectionError", "ServiceUnavailableError")
 
@@ -89,7 +90,7 @@ class Failure:
         status = _inner_status(error) or _status(error)
         known = next((c.__name__ for c in type(error).__mro__ if c.__name__ in CLASSES), "")
         where = "" if known or status is not None else _where(error)
-        sent = known != "UnsupportedParamsError" or hasattr(error, "litellm_response_headers")
+        sent = known != "UnsupportedParamsError" or _attribute(error, "litellm_response_headers") is not None
         return cls(type(error).__name__, status, known, _words(error), _retry_after(error), sent, where)
 
     def heard(self, told: Sequence[str]) -> "Failure":
@@ -115,8 +116,16 @@ class Failure:
         return Usage(calls=int(self.sent), cost=None if lost and not free else 0.0)
 
 
+def _attribute(error: object, name: str) -> object:
+    """The attribute, ``None`` where there is none, or where a foreign class's property breaks."""
+    try:
+        return cast("object", getattr(error, name, None))
+    except Exception:  # noqa: BLE001  what it broke with must not hide what happened
+        return None
+
+
 def _status(error: BaseException | None) -> int | None:
-    status = getattr(error, "status_code", None)
+    status = _attribute(error, "status_code")
     return status if isinstance(status, int) and 100 <= status <= 599 else None
 
 
@@ -139,7 +148,7 @@ def _words(error: BaseException) -> str:
 
     Source: openai-python, ``_exceptions.APIError.body``.
     """
-    body: object = getattr(error, "body", None)
+    body = _attribute(error, "body")
     try:
         words = str(error)
     except Exception:  # noqa: BLE001  a foreign class whose own text is broken must not hide what happened
@@ -154,8 +163,8 @@ def _where(error: BaseException) -> str:
 
 def _retry_after(error: BaseException) -> float | None:
     """Seconds of the ``Retry-After`` header, given as a number or as a date (RFC 9110, 10.2.3)."""
-    response = getattr(error, "response", None)
-    for headers in (getattr(error, "litellm_response_headers", None), getattr(response, "headers", None)):
+    response = _attribute(error, "response")
+    for headers in (_attribute(error, "litellm_response_headers"), _attribute(response, "headers")):
         if not isinstance(headers, Mapping):
             continue
         value = cast(Mapping[str, Any], headers).get("retry-after")
@@ -166,13 +175,13 @@ def _retry_after(error: BaseException) -> float | None:
 
 def _seconds(value: str) -> float | None:
     try:
-        return min(max(0.0, float(value)), 86_400.0)
+        seconds = float(value)
     except ValueError:
-        pass
-    try:
-        return max(0.0, (parsedate_to_datetime(value) - datetime.now(UTC)).total_seconds())
-    except (TypeError, ValueError):
-        return None
+        try:
+            seconds = (parsedate_to_datetime(value) - datetime.now(UTC)).total_seconds()
+        except (TypeError, ValueError):
+            return None
+    return min(max(0.0, seconds), _LONGEST_WAIT)
 
 
 def to_error(

@@ -3,12 +3,14 @@
 import re
 import unicodedata
 from dataclasses import dataclass
+from urllib.parse import unquote
 
 _ESCAPE = re.compile(
-    r"\\+u(d[89ab][0-9a-f]{2})\\+u(d[c-f][0-9a-f]{2})|\\+u([0-9a-f]{4})|\\+x([0-9a-f]{2})|(\\+[nrtbf]|\s+)|\\+",
+    r"\\+u(d[89ab][0-9a-f]{2})\\+u(d[c-f][0-9a-f]{2})|\\+u([0-9a-f]{4})|\\+x([0-9a-f]{2})"
+    r"|(\\+[nrtbf]|\s+)|\\+|((?:%[0-9a-f]{2})+)|%",
     re.IGNORECASE,
 )
-_PIECE = re.compile(rf"{_ESCAPE.pattern}|[^\\\s]+", re.IGNORECASE)
+_PIECE = re.compile(rf"{_ESCAPE.pattern}|[^\\%\s]+", re.IGNORECASE)
 
 
 class _Plain(dict[int, str]):
@@ -45,7 +47,7 @@ class Folded:
 
 def folded(text: str) -> str:
     """The same without places, much faster: a prompt may be long."""
-    if "\\" in text:
+    if "\\" in text or "%" in text:
         text = _ESCAPE.sub(_unescaped, text)
     return " ".join(text.translate(_PLAIN).split())
 
@@ -57,7 +59,7 @@ def fold(text: str) -> Folded:
     ends: list[int] = []
     for piece in _PIECE.finditer(text):
         begin, end = piece.span()
-        whole = piece[0][0] == "\\" or piece[0].isspace()
+        whole = piece[0][0] in "\\%" or piece[0].isspace()
         plain = _unescaped(piece) if whole else piece[0]
         for place, char in enumerate(plain, begin):
             part = _PLAIN[ord(char)]
@@ -68,10 +70,12 @@ def fold(text: str) -> Folded:
 
 
 def _unescaped(piece: re.Match[str]) -> str:
-    high, low, code, byte, blank = piece.groups()
+    high, low, code, byte, blank, percent = piece.groups()
     if high:
         return chr(0x10000 + ((int(high, 16) & 0x3FF) << 10) + (int(low, 16) & 0x3FF))
     if code or byte:
         char = chr(int(code or byte, 16))
         return " " if char.isspace() else char
-    return " " if blank else ""
+    if percent:  # as in an address
+        return " ".join(unquote(percent, errors="replace").split("\n")).replace("\t", " ")
+    return " " if blank else piece[0].strip("\\")

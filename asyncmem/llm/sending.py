@@ -19,6 +19,8 @@ from .schemas import texts
 Q = TypeVar("Q", ChatRequest, EmbedRequest, RankRequest)
 A = TypeVar("A", ChatReply, EmbedReply, RankReply)
 R = TypeVar("R")
+_CANCELLED = Failure("CancelledError", known="APIConnectionError")
+"""A call that nobody waited for to its end: what it cost, nobody knows."""
 GRACE = 0.25
 """Seconds that a model has beyond a request's timeout, which it may keep itself."""
 
@@ -69,26 +71,35 @@ class Sender:
         self, context: Context, call: Callable[[Q], Awaitable[A]], request: Q, kind: str
     ) -> A | Failure:
         began = asyncio.get_running_loop().time()
-        outcome = await self._send(context, call, request)
+        sent: list[bool] = []
+        try:
+            outcome = await self._send(context, call, request, sent)
+        except asyncio.CancelledError:
+            self.tell(kind, replace(_CANCELLED, sent=bool(sent)), began)
+            raise
         self.tell(kind, outcome, began)
         return outcome
 
-    async def _send(self, context: Context, call: Callable[[Q], Awaitable[A]], request: Q) -> A | Failure:
-        """The reply, or the facts of the failure: no foreign exception goes further than this."""
-        sent = False
+    async def _send(
+        self, context: Context, call: Callable[[Q], Awaitable[A]], request: Q, sent: list[bool]
+    ) -> A | Failure:
+        """The reply, or the facts of the failure: no foreign exception goes further than this.
+
+        ``sent`` holds something once the request went out.
+        """
         try:
             # the operation's deadline bounds also the wait in line; then the one request's; a model may keep it itself
             grown = None if request.timeout is None else request.timeout + GRACE
             async with asyncio.timeout(context.left()), self.gates.here():
                 await self.load()
                 async with asyncio.timeout(grown):
-                    sent = True
+                    sent.append(True)
                     answer = cast("object", await call(request))
             if isinstance(answer, ChatReply | EmbedReply | RankReply):
                 return cast("A", answer)
             failure = Failure.of(TypeError(f"the model must give a ChatReply, not a {type(answer).__name__}"))
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001  a model of the user's own may raise anything
-            failure = to_failure(error, sent=sent)
+            failure = to_failure(error, sent=bool(sent))
         return failure.heard(texts(request.messages) if isinstance(request, ChatRequest) else request.texts)
 
 

@@ -550,3 +550,42 @@ async def test_a_call_without_text_is_an_error_of_the_model(arguments: Any) -> N
 
     with pytest.raises(ModelError, match="id, name and arguments"):
         await LLM(complete, LLMSettings(retries=0)).complete([{"role": "user", "content": "x"}])
+
+
+@pytest.mark.parametrize("waiting", [False, True])
+async def test_cancelled_call_is_told_to_observers(waiting: bool) -> None:
+    """A call that was cancelled is reported, its cost unknown; one that waited in line took nothing."""
+    reports: list[CallReport] = []
+
+    class Meter:
+        def on_call(self, report: CallReport) -> None:
+            reports.append(report)
+
+    begun = asyncio.Event()
+
+    class Endless:
+        name = "endless"
+
+        async def complete(self, request: ChatRequest) -> ChatReply:
+            begun.set()
+            await asyncio.Event().wait()
+            return ChatReply()
+
+    llm = LLM(Endless(), LLMSettings(concurrency=1), observers=[Meter()])
+    tasks = [asyncio.ensure_future(llm.complete([{"role": "user", "content": "hi"}])) for _ in range(1 + waiting)]
+    await begun.wait()
+    for task in reversed(tasks):
+        task.cancel()
+        await asyncio.wait([task])
+    last = reports[-1]
+    assert (last.error, last.usage.calls, last.usage.cost) == ("CancelledError", 1, None)
+    assert [report.usage.calls for report in reports[:-1]] == [0] * waiting
+
+
+async def test_text_that_cannot_be_sent_is_refused() -> None:
+    """Half of a surrogate pair is no character: it is said before anything is sent."""
+    model = ScriptedModel([])
+    with pytest.raises(InvalidInputError, match="text 0 holds half of a surrogate pair"):
+        await LLM(model).complete([{"role": "user", "content": "a\ud800b"}])
+    with pytest.raises(InvalidInputError, match="text 1 holds"):
+        await embedding_llm(Vectors()).embed(["fine", "\udfff"])

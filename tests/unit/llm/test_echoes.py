@@ -386,3 +386,29 @@ def test_arguments_of_tool_calls_count_as_told() -> None:
     called = {"id": "c", "type": "function", "function": {"name": "add", "arguments": '{"memory": "plays go"}'}}
     turns = [{"role": "assistant", "content": None, "tool_calls": [called]}, {"role": "tool", "content": "added"}]
     assert texts(turns) == ['{"memory": "plays go"}', "added"]
+
+
+@pytest.mark.parametrize("width", [8, 16])
+def test_common_stretches_are_all_found(width: int) -> None:
+    """Looking at a long prompt here and there finds what looking at every place of it would."""
+    import random
+
+    from asyncmem.llm.echoes import _common
+
+    dice = random.Random(7)
+    for _ in range(300):
+        ours = "".join(dice.choices("abc", k=dice.randint(0, 90)))
+        theirs = "".join(dice.choices("abc", k=20)) + ours[dice.randint(0, 40) :][: dice.randint(0, 40)]
+        both = [{text[i : i + width] for i in range(len(text) - width + 1)} for text in (ours, theirs)]
+        assert _common(ours, theirs, width) == both[0] & both[1]
+
+
+def test_words_repeated_as_in_an_address_are_masked() -> None:
+    """What is percent-encoded is the same text, letters beyond ASCII and blanks of every kind included."""
+    from urllib.parse import quote
+
+    told = "Großmutter Eulalia\tkeeps\nquinces, 100% of them"
+    shown = without_words(f"Bad request: /v1/chat?prompt={quote(told)}", [told])
+    for word in ("Eulalia", "quinces", "mutter"):
+        assert word not in shown
+    assert without_words("only 50% is left", ["something else"]) == "only 50% is left"

@@ -174,3 +174,34 @@ def test_missing_package_is_named() -> None:
     assert Failure.of(ModuleNotFoundError("No module named 'google.auth'")).cause is ModelPackageMissingError
     assert failure(500, "please run `pip install google-auth`", "APIConnectionError").cause is ModelPackageMissingError
     assert failure(500, "No module named 'torch'", "InternalServerError").cause is ModelUnavailableError
+
+
+class Broken(Exception):  # noqa: N818  as foreign ones are named
+    """An exception of somebody else's, whose properties fail."""
+
+    @property
+    def status_code(self) -> int:
+        """Fails."""
+        raise KeyError("status")
+
+    @property
+    def body(self) -> str:
+        """Fails."""
+        raise KeyError("body")
+
+    @property
+    def response(self) -> object:
+        """Fails."""
+        raise KeyError("response")
+
+
+def test_exception_with_broken_properties_is_one_as_others() -> None:
+    """What a property breaks with does not hide what happened."""
+    facts = Failure.of(Broken("it went wrong"))
+    assert (facts.name, facts.status, facts.text, facts.retry_after) == ("Broken", None, "it went wrong", None)
+
+
+def test_wait_is_a_day_at_most_however_it_is_given() -> None:
+    """A date far away counts as a day, as a number does."""
+    for value in ("999999999", "Fri, 31 Dec 2100 23:59:59 GMT"):
+        assert failure(429, litellm_response_headers={"retry-after": value}).retry_after == 86_400.0
