@@ -41,6 +41,7 @@
     │   ├── ModelRefusedError             the provider refused the content
     │   ├── ContextTooLongError           the prompt exceeds the model's context
     │   ├── ModelRequestError             the provider refused the request for another reason
+    │   │   ├── ModelCodeError            code of your own in a model's place has a fault, or gave the wrong type
     │   │   └── ToolsRefusedError         the model takes no tools
     │   └── StructuredOutputError         no reply could be read as the value asked for; has .raw
     ├── ProposalError
@@ -279,6 +280,10 @@ class ContextTooLongError(ModelError):
 
 class ModelRequestError(ModelError):
     """The provider refused the request."""
+
+
+class ModelCodeError(ModelRequestError):
+    """Code of your own in a model's place failed: a fault in it, or an answer of the wrong type."""
 
 
 class ToolsRefusedError(ModelRequestError):

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
+from typing import Any, ClassVar, Self
 
 from pydantic import (
     BaseModel,
@@ -11,23 +11,15 @@ from pydantic import (
     ModelWrapValidatorHandler,
     SecretStr,
     ValidationError,
+    field_validator,
     model_validator,
 )
+from pydantic_core import PydanticCustomError
 
 from .cleaning import utc_now
 from .errors import ConfigurationError
 from .types import Tier
 from .values import reject
-
-if TYPE_CHECKING:
-
-    class Secret:
-        """A field that takes text or a ``SecretStr``, and is read as a ``SecretStr``: as type checkers see it."""
-
-        def __get__(self, instance: object, owner: type | None = None) -> SecretStr | None: ...
-        def __set__(self, instance: object, value: str | SecretStr | None) -> None: ...
-else:
-    Secret = SecretStr | None
 
 
 class _Frozen(BaseModel):
@@ -106,7 +98,7 @@ class LLMSettings(_Frozen):
 
     Attributes:
         api_base: address of the provider's API, when it is not the provider's own. Never take it from a message.
-        api_key: the key, as text or a ``SecretStr``; by default litellm reads the provider's own environment variable.
+        api_key: the key; by default litellm reads the provider's own environment variable.
         temperature: 0 by default; dropped for models that refuse it.
         seed: for providers that have one.
         max_tokens: tokens a reply may have.
@@ -116,14 +108,15 @@ class LLMSettings(_Frozen):
         concurrency: requests of one event loop at once; more wait in line.
         tier: pin a step of the ladder; ``None`` lets answers teach it.
         tools: offer tools (``True``), never (``False``), or let answers teach it (``None``).
-        extra: further keyword arguments of ``litellm.acompletion``, such as ``extra_headers``.
+        extra: further keyword arguments of ``litellm.acompletion``, such as ``extra_headers``; none that asyncmem
+            passes itself. ``model`` names a router's model group.
 
     Raises:
         ConfigurationError: a setting is unknown or out of range.
     """
 
     api_base: str | None = None
-    api_key: Secret = Field(default=cast("Any", None), strict=False)
+    api_key: SecretStr | None = Field(default=None, strict=False)
     temperature: float | None = Field(default=0.0, ge=0, le=2)
     seed: int | None = None
     max_tokens: int = Field(default=2048, ge=1)
@@ -134,3 +127,34 @@ class LLMSettings(_Frozen):
     tier: Tier | None = None
     tools: bool | None = None
     extra: Mapping[str, Any] = Field(default_factory=dict[str, Any], repr=False)
+
+    @field_validator("extra")
+    @classmethod
+    def _no_argument_of_ours(cls, extra: Mapping[str, Any]) -> Mapping[str, Any]:
+        for name, instead in _OURS.items():
+            if name in extra:
+                raise PydanticCustomError(
+                    "ours", "{name} can't be passed here: {instead}", {"name": name, "instead": instead}
+                )
+        return extra
+
+
+_PASSED = "it is passed with each request, by asyncmem"
+_RETRIES = "retries are made by asyncmem: use LLMSettings(retries=...)"
+_OURS: Mapping[str, str] = {
+    **{name: f"use LLMSettings({name}=...)" for name in ("api_base", "api_key", "temperature", "seed", "timeout")},
+    "base_url": "use LLMSettings(api_base=...)",
+    "request_timeout": "use LLMSettings(timeout=...)",
+    "max_tokens": "use LLMSettings(max_tokens=...)",
+    "max_completion_tokens": "use LLMSettings(max_tokens=...), which is renamed for models that want that",
+    "num_retries": _RETRIES,
+    "max_retries": _RETRIES,
+    "n": "one reply is read",
+    "stream": "it is asked for by stream_tools() and Agent.stream()",
+    "response_format": "the ladder chooses it: LLMSettings(tier=...) pins a step",
+    "enable_json_schema_validation": "replies are validated by asyncmem",
+    "tools": "pass them to run_tools() or Agent(tools=...); LLMSettings(tools=...) says whether the model takes any",
+    "tool_choice": "asyncmem decides it; LLMSettings(tools=False) offers no tools",
+    **dict.fromkeys(("messages", "input", "query", "documents", "return_documents"), _PASSED),
+}
+"""Arguments of litellm's that asyncmem passes itself: a second value would silently win, or fail every call."""

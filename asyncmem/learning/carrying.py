@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
 import anyio.to_thread
@@ -12,7 +12,6 @@ from ..capturing import Carried
 from ..fingerprints import conversation_prints
 from ..manager import MemoryManager
 from ..messages import Turn
-from ..modes import clean_mode
 from ..packing import Talk, fold
 from ..profile_values import ProfileResult
 from ..types import Scope, Skipped
@@ -35,7 +34,7 @@ class ProfileCapturer:
         config: their fields.
     """
 
-    def __init__(self, manager: MemoryManager, profiles: UserProfileStore[Any], config: UserProfileConfig[Any]) -> None:
+    def __init__(self, manager: MemoryManager, profiles: UserProfileStore, config: UserProfileConfig) -> None:
         self._manager = manager
         self._profiles = profiles
         self._config = config
@@ -55,7 +54,7 @@ class ProfileCapturer:
             erasures = await store.captures.begun(scope.user_id)
             prints = conversation_prints(scope, turns)
             mark = key or prints[-1]
-            talk = Talk(turns, scope, prints, mark, said, key, clean_mode(self._config.mode))
+            talk = Talk(turns, scope, prints, mark, said, key, self._config.mode)
             result: ProfileResult = (await self._carry_out(store, [talk], erasures)).result
             return result
 

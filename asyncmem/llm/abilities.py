@@ -1,12 +1,17 @@
 """What models were found to support: learned from their answers, kept for an hour, readable and settable."""
 
+import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, ClassVar, cast
 
+from pydantic import BaseModel, ConfigDict, PositiveInt, StrictBool, StrictStr, ValidationError
+
+from asyncmem.errors import InvalidInputError
 from asyncmem.types import Tier
 
+log: logging.Logger = logging.getLogger("asyncmem.llm")
 TIERS: tuple[Tier, ...] = ("native", "json_schema", "json_object", "text")
 """The steps of the ladder, best first."""
 TTL = 3600.0
@@ -80,24 +85,62 @@ class Abilities:
         """All of it as JSON values, to be kept across restarts and handed to ``load``."""
         return [{"model": model, "api_base": base, **asdict(ability)} for (model, base), ability in self._known.items()]
 
-    def load(self, rows: list[Mapping[str, Any]] | list[dict[str, Any]]) -> None:
-        """Take over what ``dump`` gave, older knowledge of the same models replaced."""
-        for row in rows:
-            self._known[str(row["model"]), str(row["api_base"])] = Ability(
-                tier=row["tier"],
-                loose=row["loose"],
-                proven=tuple(row["proven"]),
-                tools=row["tools"],
-                streams=row.get("streams"),
-                dropped=tuple(row["dropped"]),
-                renamed=tuple((str(old), str(new)) for old, new in row["renamed"]),
-                dimensions=row["dimensions"],
-                at=float(row["at"]),
+    def load(self, rows: Sequence[Mapping[str, Any]]) -> int:
+        """Take over what ``dump`` gave, older knowledge of the same models replaced.
+
+        A row that can't be read is left out, and logged: what it said is learned anew.
+
+        Returns:
+            How many rows were taken over.
+
+        Raises:
+            InvalidInputError: it is no list; nothing was taken over.
+        """
+        given = cast("object", rows)
+        if isinstance(given, str | bytes) or not isinstance(given, Sequence):
+            raise InvalidInputError(
+                f"abilities are loaded from the list that dump() gave, not a {type(given).__name__}"
             )
+        read = [row for row in map(_read, cast("Sequence[object]", given)) if row is not None]
+        now = self._clock()
+        # learned by a clock that was ahead, it would count for longer than an hour
+        self._known |= {(row.model, row.api_base): replace(row.ability(), at=min(row.at, now)) for row in read}
+        if len(read) < len(rows):
+            log.warning("abilities: %d of %d rows can't be read and were left out", len(rows) - len(read), len(rows))
+        return len(read)
 
     def clear(self) -> None:
         """Forget everything."""
         self._known.clear()
+
+
+class _Row(BaseModel):
+    """One row of ``dump``. Whatever else an ability had before, or will have, is left out."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(extra="ignore", allow_inf_nan=False)
+
+    model: StrictStr
+    api_base: StrictStr
+    tier: Tier | None
+    loose: Tier | None
+    proven: tuple[Tier, ...]
+    tools: StrictBool | None
+    streams: StrictBool | None = None
+    dropped: tuple[StrictStr, ...]
+    renamed: tuple[tuple[StrictStr, StrictStr], ...]
+    dimensions: PositiveInt | None
+    at: float
+
+    def ability(self) -> Ability:
+        """What it says."""
+        return Ability(**self.model_dump(exclude={"model", "api_base"}))
+
+
+def _read(row: object) -> _Row | None:
+    try:
+        return _Row.model_validate(row)
+    except ValidationError:
+        return None
 
 
 SHARED = Abilities()

@@ -8,6 +8,8 @@ from pydantic import BaseModel
 
 from asyncmem.usage import Usage
 
+from .faults import AnswerError
+
 _ONE_CALL = Usage(calls=1)
 WireMessage = dict[str, Any]
 """One message in OpenAI's shape."""
@@ -34,7 +36,7 @@ class ToolCall:
     def __post_init__(self) -> None:
         parts: list[object] = [self.id, self.name, self.arguments]
         if any(not isinstance(part, str) for part in parts):
-            raise TypeError("a ToolCall has id, name and arguments as str")
+            raise AnswerError("a ToolCall has id, name and arguments as str")
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +100,7 @@ class ChatReply:
         if isinstance(calls, tuple) and not all(isinstance(call, ToolCall) for call in cast("Any", calls)):
             wrong.append("tool_calls")
         if wrong:
-            raise TypeError(f"a ChatReply has {', '.join(wrong)} of another type than its docstring says")
+            raise AnswerError(f"a ChatReply has {', '.join(wrong)} of another type than its docstring says")
 
     def turn(self) -> WireMessage:
         """The assistant's turn to append: ``message``, or one made from the reply's parts."""
@@ -130,7 +132,7 @@ class ChatDelta:
         kinds: dict[str, Any] = {"text": str, "reply": ChatReply | None}
         wrong = [name for name, kind in kinds.items() if not isinstance(getattr(self, name), kind)]
         if wrong:
-            raise TypeError(f"a ChatDelta has {', '.join(wrong)} of another type than its docstring says")
+            raise AnswerError(f"a ChatDelta has {', '.join(wrong)} of another type than its docstring says")
 
 
 @runtime_checkable
@@ -138,7 +140,8 @@ class ChatModel(Protocol):
     """What a model of your own must be: a name, and one method.
 
     An error it raises is retried, steps the ladder down or is raised as a ``ModelError``, by its ``status_code``
-    and text, as a provider's own would be. Raise a ``ModelError`` to decide that yourself.
+    and text, as a provider's own would be. Raise a ``ModelError`` to decide that yourself. A fault of code, such as a
+    ``TypeError``, is a ``ModelCodeError`` at once.
     """
 
     @property

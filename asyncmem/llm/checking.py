@@ -1,23 +1,38 @@
 """What callers of ``LLM`` pass, checked (pure)."""
 
+import inspect
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
-from asyncmem.errors import InvalidInputError
+from asyncmem.errors import ConfigurationError, InvalidInputError
 
 from .chat import WireMessage
 from .schemas import texts
 
 _HALF = re.compile("[\ud800-\udfff]")
 
+_SHAPE = "a list of dicts in OpenAI's shape, such as [{'role': 'user', 'content': 'Hi'}]"
+NESTED = (
+    "model is an LLM already: pass the model that it was made of, such as 'openai/gpt-4o-mini', and the settings beside"
+    " it: LLM(model, LLMSettings(...)), or llm=LLMSettings(...) of MemoryManager and Agent"
+)
+"""What is said of an ``LLM`` in the place of a model."""
+_OBSERVER = "objects with a method on_call(report)"
+
 
 def clean_turns(messages: Sequence[Mapping[str, Any]]) -> list[WireMessage]:
     """A copy of the messages.
 
     Raises:
-        InvalidInputError: there are none, or a text of theirs can't be sent.
+        InvalidInputError: there are none, they are no list of messages, or a text of theirs can't be sent.
     """
+    given = cast("object", messages)
+    if isinstance(given, str | bytes) or not isinstance(given, Sequence):
+        raise InvalidInputError(f"messages must be {_SHAPE}, not a {type(given).__name__}")
+    for place, message in enumerate(cast("Sequence[object]", given)):
+        if not isinstance(message, Mapping):
+            raise InvalidInputError(f"messages must be {_SHAPE}: number {place} is a {type(message).__name__}")
     if not messages:
         raise InvalidInputError("messages is empty: a model needs at least one")
     turns = [dict(message) for message in messages]
@@ -36,6 +51,64 @@ def check_texts(given: Sequence[str]) -> None:
             raise InvalidInputError(
                 f"text {place} holds half of a surrogate pair, which can't be sent: remove it, or read the text anew"
                 " with the right encoding"
+            )
+
+
+def clean_texts(texts: Sequence[str], *, blank: bool = False) -> list[str]:
+    """A copy of the texts; those that may be ``blank`` may be such as can't be sent, too.
+
+    Raises:
+        InvalidInputError: they are no list of texts, or one is blank or can't be sent.
+    """
+    given = cast("object", texts)
+    if isinstance(given, str | bytes) or not isinstance(given, Sequence):
+        raise InvalidInputError(f"texts must be a list of texts, not a {type(given).__name__}: pass [text] for one")
+    for place, text in enumerate(cast("Sequence[object]", given)):
+        if not isinstance(text, str):
+            raise InvalidInputError(f"texts must be a list of str: number {place} is a {type(text).__name__}")
+        if not blank and not text.strip():
+            raise InvalidInputError(f"texts has a blank text at number {place}: leave it out")
+    if not blank:
+        check_texts(texts)
+    return list(texts)
+
+
+def check_text(name: str, given: object) -> None:
+    """It is a text.
+
+    Raises:
+        InvalidInputError: it is not.
+    """
+    if not isinstance(given, str):
+        raise InvalidInputError(f"{name} must be a str, not a {type(given).__name__}")
+
+
+def check_kind(name: str, given: object, kind: type, *, optional: bool = False) -> None:
+    """It is of that class, or ``None`` where it is optional.
+
+    Raises:
+        ConfigurationError: it is not.
+    """
+    if not isinstance(given, kind) and not (optional and given is None):
+        raise ConfigurationError(f"{name} must be {kind.__name__}(...), not a {type(given).__name__}")
+
+
+def check_observers(given: object) -> None:
+    """They are a list of objects that can be told of calls.
+
+    Raises:
+        ConfigurationError: they are not.
+    """
+    if isinstance(given, str | bytes) or not isinstance(given, Sequence):
+        raise ConfigurationError(f"observers must be a list of {_OBSERVER}, not a {type(given).__name__}")
+    for observer in cast("Sequence[object]", given):
+        told: object = getattr(observer, "on_call", None)
+        if isinstance(observer, type) or not callable(told):
+            wrong = f"the class {observer.__name__}" if isinstance(observer, type) else f"a {type(observer).__name__}"
+            raise ConfigurationError(f"observers must be a list of {_OBSERVER}, not {wrong}")
+        if inspect.iscoroutinefunction(told):
+            raise ConfigurationError(
+                f"the on_call of {type(observer).__name__} must be a plain method ('def'): an async one would never run"
             )
 
 

@@ -14,12 +14,13 @@ from asyncmem.settings import LLMSettings
 from .abilities import SHARED, Abilities
 from .asking import ask
 from .chat import ChatModel, ChatReply, WireMessage
-from .checking import check_positive, check_texts, clean_turns
+from .checking import NESTED, check_kind, check_observers, check_positive, check_text, clean_texts, clean_turns
 from .counting import TokenCount, count_tokens
 from .embeddings import EmbedBatch, Embedder, Embeddings
 from .events import StreamEvent
 from .flows import Context
 from .gates import Gates
+from .guarded import GuardedEmbedder
 from .ladder import Climb, Structured
 from .loading import load_numpy
 from .observing import UsageObserver
@@ -28,7 +29,7 @@ from .reranking import RankReply, rank
 from .running import Bounds, Pieces, ToolLoop, Whole
 from .sending import Sender
 from .shortening import shorten
-from .tools import AnyTool, ToolResult, ToolRun
+from .tools import AnyTool, ToolResult, ToolRun, check_tools
 
 T = TypeVar("T", bound=BaseModel)
 
@@ -48,7 +49,7 @@ class LLM:
         observers: told about every call.
 
     Raises:
-        ConfigurationError: ``model`` is none of these.
+        ConfigurationError: ``model`` is none of these, or another argument is not what it must be.
     """
 
     def __init__(
@@ -59,6 +60,11 @@ class LLM:
         abilities: Abilities | None = None,
         observers: Sequence[UsageObserver] = (),
     ) -> None:
+        if isinstance(model, LLM):
+            raise ConfigurationError(NESTED)
+        check_kind("settings", settings, LLMSettings)
+        check_kind("abilities", abilities, Abilities, optional=True)
+        check_observers(observers)
         self._model = to_model(model, settings)
         self._given = model
         self._named = isinstance(model, str)
@@ -153,12 +159,13 @@ class LLM:
             enough: told what came of each reply's calls; ``True`` ends the run without another call of the model.
 
         Raises:
-            ModelError: a call failed. What the tools did before stays done.
-            InvalidInputError: there are no messages, no tools, or a bound is no positive number.
+            ModelError: a call failed. What the tools did before stays done. What a tool raises comes out as it is.
+            InvalidInputError: there are no messages, no tools or two of one name, or a bound is no positive number.
         """
         if not tools:
             raise InvalidInputError("tools is empty: use complete() for a model without tools")
         check_positive(max_rounds=max_rounds, max_calls=max_calls, max_tokens=max_tokens)
+        check_tools(tools)
         bounds = Bounds(max_rounds, max_calls, max_tokens or self.settings.max_tokens, enough)
         turns = clean_turns(messages)
         async with self._operation() as context:
@@ -188,9 +195,10 @@ class LLM:
 
         Raises:
             ModelError: when it is iterated: a call failed, or a reply broke off.
-            InvalidInputError: there are no messages, or a bound is no positive number.
+            InvalidInputError: there are no messages, two tools of one name, or a bound is no positive number.
         """
         check_positive(max_rounds=max_rounds, max_calls=max_calls, max_tokens=max_tokens)
+        check_tools(tools)
         bounds = Bounds(max_rounds, max_calls, max_tokens or self.settings.max_tokens)
         return self._events(clean_turns(messages), tools, bounds)
 
@@ -216,14 +224,13 @@ class LLM:
         Raises:
             ModelError: a call failed, or the vectors have another length than before.
             ConfigurationError: the model is one of your own that has no ``embed``.
-            InvalidInputError: ``batch`` is no positive number.
+            InvalidInputError: ``texts`` is no list of texts, one is blank, or ``batch`` is no positive number.
         """
         check_positive(batch=batch)
-        check_texts(texts)
-        model = self._model
-        if not isinstance(model, CompletionModel):
-            if isinstance(model, Embedder):
-                return await model.embed(texts)
+        texts, model = clean_texts(texts), self._model
+        if not isinstance(model, CompletionModel) and isinstance(model, Embedder):
+            return await GuardedEmbedder(model).embed(texts)
+        if not isinstance(model, CompletionModel) or not model.embeds:
             raise ConfigurationError(f"{self.name} has no embed(texts): pass an embedding model")
         np = await load_numpy()
         if not texts:
@@ -246,8 +253,11 @@ class LLM:
         """How many tokens the texts have: by the model's own tokenizer where litellm brings it, else estimated.
 
         No request is sent and nothing is downloaded. A model that is no string is estimated.
+
+        Raises:
+            InvalidInputError: ``texts`` is no list of texts.
         """
-        return await count_tokens(self.name if self._named else None, texts)
+        return await count_tokens(self.name if self._named else None, clean_texts(texts, blank=True))
 
     async def rerank(self, query: str, texts: Sequence[str]) -> RankReply:
         """Places of the texts, the most relevant first, with their scores.
@@ -255,9 +265,12 @@ class LLM:
         Raises:
             ModelError: the call failed.
             ConfigurationError: the model is one of your own.
+            InvalidInputError: ``texts`` is no list of texts, or ``query`` no text.
         """
+        check_text("query", query)
+        texts = clean_texts(texts, blank=True)
         model = self._model
-        if not isinstance(model, CompletionModel):
+        if not isinstance(model, CompletionModel) or not model.ranks:
             raise ConfigurationError(f"{self.name} can't rerank: name a reranker that litellm knows")
         async with self._operation() as context:
             return await self._sender.drive(context, rank(context, query, texts), model.rerank, "rerank")

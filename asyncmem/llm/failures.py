@@ -1,6 +1,5 @@
 """Foreign exceptions turned into facts, and facts into errors of ours: scrubbed, with nothing chained."""
 
-import traceback
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -10,6 +9,7 @@ from typing import Any, cast
 from asyncmem.errors import (
     ContextTooLongError,
     ModelAuthenticationError,
+    ModelCodeError,
     ModelError,
     ModelKeyMissingError,
     ModelNotFoundError,
@@ -27,6 +27,7 @@ from asyncmem.usage import Usage
 
 from .causes import CLASSES, cause, missing_package
 from .echoes import own_words
+from .faults import AnswerError, fault, place
 from .scrubbing import shown
 
 _ADVICE: Mapping[type[ModelError], str] = {
@@ -69,6 +70,7 @@ class Failure:
         where: file and line that raised it, when it is no error of a provider.
         error: the error itself, when it was one of ours.
         begun: a part of the reply had come.
+        fault: the sentence that says so, when code of the application's own is what failed.
     """
 
     name: str
@@ -80,18 +82,34 @@ class Failure:
     where: str = ""
     error: ModelError | None = field(default=None, repr=False)
     begun: bool = False
+    fault: str = ""
 
     @classmethod
-    def of(cls, error: BaseException) -> "Failure":
-        """The facts of an exception, whoever raised it."""
+    def of(cls, error: BaseException, own: str = "") -> "Failure":
+        """The facts of an exception, whoever raised it.
+
+        Args:
+            error: the exception.
+            own: the code of the application's own that was called; empty when it was litellm alone.
+        """
         if isinstance(error, ModelError):
-            own = type(error)
-            return cls(own.__name__, error.status, "", str(error), error.retry_after, error=error)
+            kind = type(error)
+            return cls(kind.__name__, error.status, "", str(error), error.retry_after, error=error)
         status = _inner_status(error) or _status(error)
         known = next((c.__name__ for c in type(error).__mro__ if c.__name__ in CLASSES), "")
-        where = "" if known or status is not None else _where(error)
+        foreign = not known and status is None
+        wrong = fault(error, own) if foreign else ""
         sent = known != "UnsupportedParamsError" or _attribute(error, "litellm_response_headers") is not None
-        return cls(type(error).__name__, status, known, _words(error), _retry_after(error), sent, where)
+        return cls(
+            "TypeError" if isinstance(error, AnswerError) else type(error).__name__,
+            status,
+            known,
+            _words(error),
+            _retry_after(error),
+            sent,
+            place(error) if foreign else "",
+            fault=wrong,
+        )
 
     def heard(self, told: Sequence[str]) -> "Failure":
         """The failure of a request that told the model this, in the provider's own words: without what they repeat."""
@@ -104,6 +122,8 @@ class Failure:
         """Which error of ours it is."""
         if self.error is not None:
             return type(self.error)
+        if self.fault:
+            return ModelCodeError
         found = cause(self.known, self.status, self.text)
         # whoever sent a part of a reply was there
         return ModelUnavailableError if self.begun and issubclass(found, ModelUnreachableError) else found
@@ -111,7 +131,8 @@ class Failure:
     @property
     def usage(self) -> Usage:
         """What it took. A refusal costs nothing; what an answer that never came cost, nobody knows."""
-        lost = self.begun or (self.sent and issubclass(self.cause, ModelTimeoutError | ModelUnavailableError))
+        unclear = ModelTimeoutError | ModelUnavailableError | ModelCodeError
+        lost = self.begun or (self.sent and issubclass(self.cause, unclear))
         free = not self.begun and (issubclass(self.cause, ModelUnreachableError) or self.status in _TURNED_AWAY)
         return Usage(calls=int(self.sent), cost=None if lost and not free else 0.0)
 
@@ -156,11 +177,6 @@ def _words(error: BaseException) -> str:
     return f"{words} {body}" if isinstance(body, (str, dict, list)) else words
 
 
-def _where(error: BaseException) -> str:
-    frames = traceback.extract_tb(error.__traceback__)
-    return f"{frames[-1].filename.rpartition('/')[2]}:{frames[-1].lineno}" if frames else ""
-
-
 def _retry_after(error: BaseException) -> float | None:
     """Seconds of the ``Retry-After`` header, given as a number or as a date (RFC 9110, 10.2.3)."""
     response = _attribute(error, "response")
@@ -194,13 +210,16 @@ def to_error(
     hint: str = "",
 ) -> ModelError:
     """The error to raise: what happened, what to do, and the provider's words without keys and prompts."""
-    cls = kind or failure.cause
+    cls = failure.cause if failure.fault else kind or failure.cause
     if isinstance(failure.error, cls):
         return failure.error
     hint = hint or missing_package(failure.known, failure.text)
     where = f" (raised at {failure.where})" if failure.where else ""
-    words = shown(failure.text, secrets, prompt)
-    message = f"{model}: {_ADVICE[cls]}{hint and ': '}{hint}. [{failure.name}{where}: {words}]"
+    if failure.fault:  # its own words may hold anything: a KeyError has the key
+        message = f"{model}: {failure.fault}{hint and ': '}{hint}. [{failure.name}{where}]"
+    else:
+        words = shown(failure.text, secrets, prompt)
+        message = f"{model}: {_ADVICE[cls]}{hint and ': '}{hint}. [{failure.name}{where}{words and ': '}{words}]"
     return cls(
         message,
         model=model,

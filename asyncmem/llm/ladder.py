@@ -160,7 +160,7 @@ class Climb(Generic[T]):
     def _step_down(self, verdict: StepDown, failure: Failure) -> None:
         if self.context.settings.tier is not None:
             raise self._error(failure, ModelRequestError, f"LLMSettings(tier={self.tier!r}) pins what it refuses")
-        self.first = self.first or failure
+        self.first = self.first or (None if failure.fault else failure)
         if verdict.certain:
             self._learn(f"it refused {self.tier}", verdict.to)
         self.tentative = self.tentative or not verdict.certain

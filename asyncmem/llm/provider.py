@@ -2,17 +2,20 @@
 
 from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Mapping
 from copy import copy
+from functools import partial
 from typing import Any, Protocol, TypeVar, cast, runtime_checkable
 
 from asyncmem.errors import ConfigurationError
 from asyncmem.settings import LLMSettings
 
 from .assembling import Assembly, to_usage
-from .chat import ChatDelta, ChatModel, ChatReply, ChatRequest, ScriptError, ToolCall
+from .chat import ChatDelta, ChatModel, ChatReply, ChatRequest, ScriptError
 from .closing import closed
 from .embeddings import EmbedReply, EmbedRequest
 from .failures import Failure
+from .faults import called, check_answer, check_chunk
 from .loading import load_litellm
+from .replies import to_reply, to_vectors
 from .reranking import RankReply, RankRequest, to_ranking
 from .verdicts import PARAMETERS
 
@@ -53,14 +56,27 @@ class CompletionModel:
         embedding: Completion | None = None,
         extra: Mapping[str, Any] | None = None,
         reranking: Completion | None = None,
+        *,
+        own: str = "",
     ) -> None:
         self.name = name
         self._options = dict(options)
         self._completion = completion
         self._embedding = embedding
         self._reranking = reranking
+        self._own = own
         # of the settings' further arguments, those that are no parameters of chat: headers, versions, credentials
         self._extra = {key: value for key, value in (extra or {}).items() if key not in (*PARAMETERS, "model")}
+
+    @property
+    def embeds(self) -> bool:
+        """It has an embedding function, or litellm's."""
+        return self._embedding is not None or self._completion is None
+
+    @property
+    def ranks(self) -> bool:
+        """It has a reranking function, or litellm's."""
+        return self._reranking is not None or self._completion is None
 
     async def load(self) -> None:
         """Import litellm if it is what completes: that takes seconds, which are not a request's."""
@@ -75,10 +91,9 @@ class CompletionModel:
         """
 
         async def call() -> ChatReply:
-            completion = self._completion or (await load_litellm()).acompletion
-            return to_reply(await completion(**self._arguments(request)))
+            return self._read(await self._answer(self._arguments(request)))
 
-        return await _facts_only(call)
+        return await _facts_only(call, self._own)
 
     async def stream(self, request: ChatRequest) -> AsyncGenerator[ChatDelta]:
         """Answer one request in pieces; what can't stream gives one.
@@ -88,11 +103,10 @@ class CompletionModel:
         """
 
         async def call() -> object:
-            completion = self._completion or (await load_litellm()).acompletion
-            response: object = await completion(**self._arguments(request), stream=True)
-            return to_reply(response) if not isinstance(response, AsyncIterable) else cast("object", response)
+            response = await self._answer({**self._arguments(request), "stream": True})
+            return cast("object", response) if isinstance(response, AsyncIterable) else self._read(response)
 
-        response = await _facts_only(call)
+        response = await _facts_only(call, self._own)
         if isinstance(response, ChatReply):
             yield ChatDelta(reply=response)
             return
@@ -102,9 +116,11 @@ class CompletionModel:
 
             async def step() -> str | None:
                 chunk = await anext(pieces, None)
+                if self._own and chunk is not None:
+                    check_chunk(chunk)
                 return None if chunk is None else assembly.add(chunk)
 
-            while (text := await _facts_only(step)) is not None:
+            while (text := await _facts_only(step, self._own)) is not None:
                 yield ChatDelta(text)
             finished = _is_finished(response)
             if not finished and not assembly.is_empty:
@@ -123,7 +139,7 @@ class CompletionModel:
             embedding = self._embedding or (await load_litellm()).aembedding
             arguments = {**self._options, "input": request.texts, "timeout": request.timeout}
             arguments.pop("enable_json_schema_validation", None)
-            return _to_vectors(await embedding(**arguments, **self._extra))
+            return to_vectors(await embedding(**arguments, **self._extra))
 
         return await _facts_only(call)
 
@@ -143,6 +159,16 @@ class CompletionModel:
             return to_ranking(response, to_usage(response))
 
         return await _facts_only(call)
+
+    async def _answer(self, arguments: Mapping[str, Any]) -> object:
+        if self._completion is None:
+            return cast("object", await (await load_litellm()).acompletion(**arguments))
+        return await called(self._completion, arguments)
+
+    def _read(self, response: object) -> ChatReply:
+        if self._own and not isinstance(response, ChatReply):
+            check_answer(response)
+        return to_reply(response)
 
     def _arguments(self, request: ChatRequest) -> dict[str, Any]:
         wanted: dict[str, Any] = {
@@ -176,7 +202,7 @@ def _is_finished(stream: object) -> bool:
     return not reasons or any(reasons)
 
 
-async def _facts_only(call: Callable[[], Awaitable[T]]) -> T:
+async def _facts_only(call: Callable[[], Awaitable[T]], own: str = "") -> T:
     """What the call gives; its failure as facts alone.
 
     Raises:
@@ -187,7 +213,7 @@ async def _facts_only(call: Callable[[], Awaitable[T]]) -> T:
     except ScriptError:
         raise  # a test double says that it was not to be called
     except Exception as error:  # noqa: BLE001  litellm raises bare Exception, IndexError, ModuleNotFoundError …
-        failure = Failure.of(error)
+        failure = Failure.of(error, own)
     # raised here, outside of the except block: chained, the foreign error would carry prompt, headers and key
     raise CallFailed(failure)
 
@@ -215,6 +241,8 @@ def to_model(model: object, settings: LLMSettings) -> ChatModel:
     Raises:
         ConfigurationError: it is none of the four.
     """
+    if isinstance(model, type):
+        raise ConfigurationError(f"model is the class {model.__name__}: pass an instance of it, {model.__name__}(...)")
     if isinstance(model, str):
         if not model.strip():
             raise ConfigurationError("model is blank: name one, such as 'openai/gpt-4o-mini'")
@@ -229,55 +257,22 @@ def to_model(model: object, settings: LLMSettings) -> ChatModel:
     if callable(model):
         bound: Mapping[str, Any] = getattr(model, "keywords", {})
         name = str(settings.extra.get("model") or bound.get("model") or getattr(model, "__name__", "completion"))
-        return CompletionModel(name, {}, cast(Completion, model))
+        own = "" if _is_litellms(model) else "the completion function"
+        return CompletionModel(name, {}, cast(Completion, model), own=own)
     raise ConfigurationError(
         f"model must be a litellm model string, a ChatModel, a litellm.Router or a completion function,"
         f" not {type(model).__name__}"
     )
 
 
+def _is_litellms(function: object) -> bool:
+    """Whether litellm's own function is what is called: what it raises is not the application's fault."""
+    while isinstance(function, partial):
+        function = cast("partial[object]", function).func
+    return str(getattr(function, "__module__", "")).partition(".")[0] == "litellm"
+
+
 def _names(router: Router) -> list[str]:
     """The model groups of a router; newer versions of litellm warn about the older way to ask for them."""
     registry: Callable[[], Any] | None = getattr(router, "registry", None)
     return list(router.get_model_names() if registry is None else registry().names())
-
-
-def to_reply(response: Any) -> ChatReply:
-    """A response of litellm as a reply; one without choices has an empty ``finish_reason``."""
-    if isinstance(response, ChatReply):
-        return response
-    usage = to_usage(response)
-    if not response.choices:
-        return ChatReply(finish_reason="", usage=usage)
-    choice = response.choices[0]
-    message = choice.message
-    fields: Mapping[str, Any] = getattr(message, "provider_specific_fields", None) or {}
-    content = message.content
-    return ChatReply(
-        content=content if isinstance(content, str) else None,
-        tool_calls=_tool_calls(message),
-        finish_reason=str(choice.finish_reason or "stop"),
-        refusal=getattr(message, "refusal", None) or fields.get("refusal"),
-        reasoning=getattr(message, "reasoning_content", None),
-        usage=usage,
-        message=message.model_dump(exclude_none=True),
-    )
-
-
-def _tool_calls(message: Any) -> tuple[ToolCall, ...]:
-    calls = [
-        ToolCall(str(call.id or ""), str(call.function.name or ""), str(call.function.arguments or ""))
-        for call in getattr(message, "tool_calls", None) or ()
-    ]
-    legacy = getattr(message, "function_call", None)
-    if not calls and legacy is not None:
-        calls.append(ToolCall("", str(legacy.name or ""), str(legacy.arguments or "")))
-    return tuple(calls)
-
-
-def _to_vectors(response: Any) -> EmbedReply:
-    """A response of litellm as rows in the order of the texts: its items are dicts that may carry their place."""
-    placed = [(item.get("index"), place, item["embedding"]) for place, item in enumerate(response.data)]
-    if all(isinstance(index, int) for index, _, _ in placed):
-        placed.sort(key=lambda item: item[:2])
-    return EmbedReply([row for _, _, row in placed], to_usage(response))

@@ -7,7 +7,7 @@ from typing import Protocol, TypeVar, cast
 
 from pydantic import BaseModel
 
-from asyncmem.errors import ModelRequestError, ToolsRefusedError
+from asyncmem.errors import ModelCodeError, ModelRequestError, ToolsRefusedError
 
 from .asking import ask
 from .chat import ChatReply, WireMessage
@@ -143,7 +143,8 @@ class ToolLoop:
 
         A plan knows nothing of what was done: it would do it again in other words.
         """
-        if not self._tools or self._spoken or self._box.results or self._context.settings.tools:
+        given_out = self._spoken or self._box.results
+        if not self._tools or given_out or self._context.settings.tools or isinstance(refused, ModelCodeError):
             return False
         return not self._known() or isinstance(refused, ToolsRefusedError)
 

@@ -5,10 +5,11 @@ from collections.abc import Awaitable, Callable, Generator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar, cast
 
-from .chat import ChatModel, ChatReply, ChatRequest, ScriptError
+from .chat import ChatModel, ChatReply, ChatRequest, ScriptError, StreamingModel
 from .closing import is_cancelled
 from .embeddings import EmbedReply, EmbedRequest
 from .failures import Failure
+from .faults import AnswerError, awaited, named
 from .flows import Context, Send
 from .gates import Gates
 from .observing import CallReport, UsageObserver, tell
@@ -62,6 +63,13 @@ class Sender:
         seconds = asyncio.get_running_loop().time() - began
         tell(self.observers, CallReport(self.model.name, kind, outcome.usage, seconds, error))
 
+    def own(self, request: ChatRequest | EmbedRequest | RankRequest) -> str:
+        """The code of the application's own that a request goes to; empty when it is none, or told by the failure."""
+        if isinstance(self.model, CompletionModel):
+            return ""
+        streams = isinstance(request, ChatRequest) and request.stream and isinstance(self.model, StreamingModel)
+        return "its stream()" if streams else "its complete()"
+
     async def load(self) -> None:
         """Import what answers: that takes seconds, which are not a request's."""
         if isinstance(self.model, CompletionModel):
@@ -94,16 +102,17 @@ class Sender:
                 await self.load()
                 async with asyncio.timeout(grown):
                     sent.append(True)
-                    answer = cast("object", await call(request))
+                    answer = await awaited(call(request))
             if isinstance(answer, ChatReply | EmbedReply | RankReply):
                 return cast("A", answer)
-            failure = Failure.of(TypeError(f"the model must give a ChatReply, not a {type(answer).__name__}"))
+            wrong = AnswerError(f"it returned a {named(answer)}: a ChatReply is wanted")
+            failure = Failure.of(wrong, self.own(request))
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001  a model of the user's own may raise anything
-            failure = to_failure(error, sent=bool(sent))
+            failure = to_failure(error, sent=bool(sent), own=self.own(request))
         return failure.heard(texts(request.messages) if isinstance(request, ChatRequest) else request.texts)
 
 
-def to_failure(error: BaseException, *, sent: bool) -> Failure:
+def to_failure(error: BaseException, *, sent: bool, own: str = "") -> Failure:
     """The facts of what a request raised.
 
     Raises:
@@ -116,4 +125,5 @@ def to_failure(error: BaseException, *, sent: bool) -> Failure:
         return error.failure
     if isinstance(error, asyncio.CancelledError):
         return Failure.of(RuntimeError("the model's call was cancelled from within"))  # by nobody of ours
-    return Failure.of(error) if sent else replace(Failure.of(error), sent=False)
+    failure = Failure.of(error, own)
+    return failure if sent else replace(failure, sent=False)

@@ -11,6 +11,7 @@ from .chat import ChatDelta, ChatReply, ChatRequest, StreamingModel
 from .closing import closed
 from .events import TextDelta
 from .failures import Failure
+from .faults import AnswerError, awaited, named
 from .flows import Context, Flow
 from .schemas import texts
 from .sending import GRACE, Sender, to_failure
@@ -98,9 +99,9 @@ async def _steps(sender: Sender, context: Context, request: ChatRequest) -> Asyn
                 async with asyncio.timeout(min(left, context.left())):
                     piece = cast("object", await anext(pieces, None))
                 if not isinstance(piece, ChatDelta | None):
-                    raise TypeError(f"the model must stream ChatDelta, not {type(piece).__name__}")  # noqa: TRY301
+                    raise AnswerError(f"it streamed a {named(piece)}: ChatDelta is wanted")  # noqa: TRY301
             except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001  a model may raise anything
-                yield replace(to_failure(error, sent=sent), begun=begun)
+                yield replace(to_failure(error, sent=sent, own=sender.own(request)), begun=begun)
                 return
             if piece is None:
                 return
@@ -123,9 +124,15 @@ async def _pieces(sender: Sender, request: ChatRequest) -> AsyncGenerator[ChatDe
         model = sender.model
         if request.stream and isinstance(model, StreamingModel):
             given: object = model.stream(request)
-            stream = cast("AsyncIterator[ChatDelta]", await given if inspect.isawaitable(given) else given)
+            found: object = await given if inspect.isawaitable(given) else given
+            if not hasattr(found, "__aiter__"):
+                raise AnswerError(f"it must be an async generator, which a {named(found)} is not")
+            stream = cast("AsyncIterator[ChatDelta]", found)
             async with closed(stream):
                 async for piece in stream:
                     yield piece
         else:
-            yield ChatDelta(reply=await model.complete(request))
+            reply = await awaited(model.complete(request))
+            if not isinstance(reply, ChatReply):
+                raise AnswerError(f"it returned a {named(reply)}: a ChatReply is wanted")
+            yield ChatDelta(reply=reply)

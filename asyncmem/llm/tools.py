@@ -1,15 +1,18 @@
 """Tools: what they are, how a call of one is read and answered, and the plan that stands in where a model has none."""
 
+import inspect
 import json
+import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from types import GenericAlias, NoneType
-from typing import Any, Generic, Literal, TypeVar, get_args
+from typing import Any, Generic, Literal, TypeVar, cast, get_args
 
 from pydantic import AliasChoices, BaseModel, Field, create_model
 from pydantic.fields import FieldInfo
 
+from asyncmem.errors import InvalidInputError
 from asyncmem.types import Tier
 from asyncmem.usage import Usage
 
@@ -21,6 +24,7 @@ A = TypeVar("A", bound=BaseModel)
 P = TypeVar("P", bound=BaseModel)
 
 Stopped = Literal["answer", "rounds", "calls"]
+_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +39,8 @@ class Tool(Generic[A]):
         reads: it changes nothing, so an identical call is carried out again: its answer may be another by then.
 
     Raises:
-        InvalidInputError: a model can't be asked for these arguments.
+        InvalidInputError: a model can't be asked for these arguments, providers refuse the name, or ``run`` is no
+            async function.
     """
 
     name: str
@@ -45,6 +50,11 @@ class Tool(Generic[A]):
     reads: bool = False
 
     def __post_init__(self) -> None:
+        name = cast("object", self.name)
+        if not isinstance(name, str) or not _NAME.fullmatch(name):
+            raise InvalidInputError(f"a tool's name is 1 to 64 of a-z, A-Z, 0-9, '_' and '-', not {name!r}")
+        if _is_sync(self.run):
+            raise InvalidInputError(f"the run of the tool {name} must be an async function: write it with 'async def'")
         check_schema(self.arguments)
 
     def spec(self) -> dict[str, Any]:
@@ -55,6 +65,34 @@ class Tool(Generic[A]):
 
 
 AnyTool = Tool[Any]
+
+
+def _is_sync(run: object) -> bool:
+    """Whether it can be seen that a call gives no awaitable: of an object that is callable, only the call shows it."""
+    function = inspect.unwrap(run) if callable(run) else run
+    while isinstance(function, partial):
+        function = inspect.unwrap(cast("partial[object]", function).func)
+    if not inspect.isroutine(function) or getattr(function, "__name__", "") == "<lambda>":
+        return not callable(function)
+    return not inspect.iscoroutinefunction(function)
+
+
+def check_tools(tools: Sequence[AnyTool]) -> None:
+    """They are tools, each of a name of its own.
+
+    Raises:
+        InvalidInputError: they are not.
+    """
+    given = cast("object", tools)
+    if isinstance(given, str | bytes) or not isinstance(given, Sequence):
+        raise InvalidInputError(f"tools must be a list of Tool values, not a {type(given).__name__}")
+    names: list[str] = []
+    for tool in cast("Sequence[object]", given):
+        if not isinstance(tool, Tool):
+            raise InvalidInputError(f"tools must be a list of Tool values: one is a {type(tool).__name__}")
+        names.append(tool.name)
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise InvalidInputError(f"two tools have the same name: {', '.join(twice)}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +170,10 @@ class Toolbox:
         if self.is_spent:
             return ToolResult(call.name, None, "Error: no further calls are allowed")
         self._left -= 1
-        self._done[same] = await tool.run(arguments)
+        given: object = tool.run(arguments)
+        if not inspect.isawaitable(given):
+            raise InvalidInputError(f"the run of the tool {tool.name} must be async: its call gave no awaitable")
+        self._done[same] = await given
         return ToolResult(call.name, arguments, self._done[same])
 
 

@@ -96,6 +96,11 @@ _UNKNOWN = re.compile(
     r"|(?:\bnot|n't) (?:a |an )?(?:support|permitted|allowed|valid (?:param|arg)|recogni[sz]ed|accept|take)",
     re.IGNORECASE,
 )
+_CLASS = re.compile(r"\bBaseModel\b|\bModelMetaclass\b")
+"""A pydantic class that was handed to what takes none: openai's SDK, or ``json.dumps``. Nothing was sent.
+
+Source: openai-python, ``resources/chat/completions``, ``validate_response_format``.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +173,9 @@ def judge(
     kind, text = failure.cause, without_quotes(failure.text)
     if failure.error is not None and failure.error.retryable:
         return Retry(kind)
+    if failure.fault:
+        takes_none = tier == "native" and failure.name == "TypeError" and _CLASS.search(failure.text)
+        return StepDown("json_schema", certain=True) if takes_none else Fatal(kind)
     if failure.name == "UnsupportedParamsError" and (local := _unsupported(text, tier, sent, tools=tools)):
         return local
     if found := _too_large(kind, text, sent):

@@ -13,6 +13,7 @@ import pytest
 from asyncmem.errors import (
     ConfigurationError,
     InvalidInputError,
+    ModelCodeError,
     ModelError,
     ModelRefusedError,
     ModelRequestError,
@@ -183,7 +184,7 @@ async def test_unexpected_call_passes_through() -> None:
     """A test double's assertion is not taken for a failure of a provider."""
     with pytest.raises(ScriptError):
         await LLM(ScriptedModel([])).structured(PROMPT, Ids)
-    with pytest.raises(ModelUnavailableError):
+    with pytest.raises(ModelCodeError):
         await LLM(Recorder(AssertionError("of its own")), LLMSettings(retries=0)).structured(PROMPT, Ids)
     with pytest.raises(ScriptError, match="not me"):
         await LLM(Recorder(ScriptError("not me"))).structured(PROMPT, Ids)
@@ -206,7 +207,7 @@ async def test_bug_in_a_model_of_ones_own_names_its_place() -> None:
         async def complete(self, request: ChatRequest) -> ChatReply:
             return request.nothing  # type: ignore[attr-defined, no-any-return]
 
-    with pytest.raises(ModelUnavailableError, match=r"AttributeError \(raised at test_client.py:\d+\)") as caught:
+    with pytest.raises(ModelCodeError, match=r"AttributeError \(raised at test_client.py:\d+\)") as caught:
         await LLM(Buggy(), LLMSettings(retries=0)).structured(PROMPT, Ids)
     assert caught.value.__cause__ is None
     assert caught.value.__context__ is None
@@ -484,7 +485,7 @@ async def test_embedder_of_ones_own() -> None:
 
 async def test_reply_of_litellm_in_all_its_parts() -> None:
     """Tool calls, legacy function calls, refusals, reasoning and content in parts are all read."""
-    from asyncmem.llm.provider import to_reply
+    from asyncmem.llm.replies import to_reply
 
     call = SimpleNamespace(id=None, function=SimpleNamespace(name="add", arguments='{"a": 1}'))
     reply = to_reply(response("", tool_calls=[call], reasoning_content="hm"))
@@ -589,3 +590,61 @@ async def test_text_that_cannot_be_sent_is_refused() -> None:
         await LLM(model).complete([{"role": "user", "content": "a\ud800b"}])
     with pytest.raises(InvalidInputError, match="text 1 holds"):
         await embedding_llm(Vectors()).embed(["fine", "\udfff"])
+
+
+@pytest.mark.parametrize("messages", ["hi", b"hi", {"role": "user", "content": "hi"}, [5], ["hi"], None, 5])
+async def test_what_is_no_conversation(messages: Any) -> None:
+    """A text, a single message and what holds something else are refused by every verb, before anything is asked."""
+    llm = LLM(ScriptedModel([]))
+    for call in (lambda: llm.structured(messages, Ids), lambda: llm.complete(messages)):
+        with pytest.raises(InvalidInputError, match="messages must be a list of dicts in OpenAI's shape"):
+            await call()
+    with pytest.raises(InvalidInputError, match="messages must be"):
+        llm.stream_tools(messages)
+
+
+@pytest.mark.parametrize("texts", ["tea", b"tea", 5, None, [5], ["tea", None]])
+async def test_what_is_no_list_of_texts(texts: Any) -> None:
+    """A bare text is not taken for a list of characters."""
+    llm = embedding_llm(Vectors())
+    for call in (lambda: llm.embed(texts), lambda: llm.rerank("tea", texts), lambda: llm.count_tokens(texts)):
+        with pytest.raises(InvalidInputError, match="texts must be a list of"):
+            await call()
+    with pytest.raises(InvalidInputError, match="query must be a str, not a int"):
+        await llm.rerank(5, ["tea"])  # type: ignore[arg-type]
+
+
+async def test_blank_texts_have_no_vector() -> None:
+    """They are refused with their place; their tokens can be counted."""
+    llm = embedding_llm(Vectors())
+    for blank in ("", " \n"):
+        with pytest.raises(InvalidInputError, match="blank text at number 1"):
+            await llm.embed(["tea", blank])
+    assert (await llm.count_tokens(["", "tea"])).tokens == (await llm.count_tokens(["tea"])).tokens
+
+
+class AsyncObserver:
+    """An observer that nobody would wait for."""
+
+    async def on_call(self, report: CallReport) -> None:
+        raise AssertionError(report)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"settings": {"timeout": 5}}, "settings must be LLMSettings"),
+        ({"settings": None}, "settings must be LLMSettings"),
+        ({"abilities": {}}, "abilities must be Abilities"),
+        ({"observers": print}, "observers must be a list of objects with a method on_call"),
+        ({"observers": "print"}, "observers must be a list"),
+        ({"observers": Observer()}, "observers must be a list .* not a Observer"),
+        ({"observers": [5]}, "observers must be a list .* not a int"),
+        ({"observers": [Observer]}, "not the class Observer"),
+        ({"observers": [AsyncObserver()]}, "the on_call of AsyncObserver must be a plain method"),
+    ],
+)
+def test_what_an_llm_can_not_be_made_of(given: dict[str, Any], words: str) -> None:
+    """Each argument of the wrong kind is refused by name when the LLM is made."""
+    with pytest.raises(ConfigurationError, match=words):
+        LLM("openai/x", **given)

@@ -11,6 +11,7 @@ from pydantic import BaseModel
 
 from asyncmem.errors import (
     InvalidInputError,
+    ModelCodeError,
     ModelRefusedError,
     ModelRequestError,
     ModelTimeoutError,
@@ -263,7 +264,7 @@ async def test_models_that_break_the_contract(given: Any) -> None:
         async def odd(self) -> AsyncGenerator[Any]:
             yield given if given is not None else SimpleNamespace()
 
-    with pytest.raises(ModelUnavailableError):
+    with pytest.raises(ModelCodeError, match=r"its stream\(\): it"):
         await streamed(LLM(Odd(), LLMSettings(retries=0)))
     with pytest.raises(TypeError):
         ChatDelta(None)  # type: ignore[arg-type]
@@ -480,8 +481,8 @@ async def test_made_up_end() -> None:
 
 async def test_broken_chunks() -> None:
     """A chunk that makes no sense, or an error in the middle, is a failure without its words."""
-    for bad in (SimpleNamespace(choices=3), RuntimeError("I play go")):
-        with pytest.raises(ModelUnavailableError) as caught:
+    for bad, kind in ((SimpleNamespace(choices=3), ModelCodeError), (RuntimeError("I play go"), ModelUnavailableError)):
+        with pytest.raises(kind) as caught:
             await streamed(LLM(Chunks(chunk(content="Hi"), bad, reason="stop")))
         assert "play go" not in str(caught.value)
 

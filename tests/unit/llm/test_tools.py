@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from functools import partial, wraps
 from typing import Any
 
 import pytest
@@ -386,3 +387,73 @@ async def test_repr_shows_nothing_that_was_said() -> None:
     done = await LLM(ScriptedModel([{"memory": "plays go"}])).structured(PROMPT, Add)
     assert done.value.memory == "plays go"
     assert "plays go" not in repr(done)
+
+
+def sync(arguments: Add) -> str:
+    """A tool that is not async."""
+    return arguments.memory
+
+
+@pytest.mark.parametrize("run", [sync, partial(sync), partial(partial(sync)), print, Notes.__init__, None, "add"])
+def test_a_tool_must_be_async(run: Any) -> None:
+    """What can't be awaited is refused when the tool is made."""
+    with pytest.raises(InvalidInputError, match="the run of the tool add must be an async function"):
+        Tool("add", "Add a note.", Add, run)
+
+
+async def test_whatever_gives_an_awaitable_is_a_tool() -> None:
+    """Async methods, partials and wrappers of them, objects that are called, and lambdas."""
+
+    class Called:
+        async def __call__(self, arguments: Add) -> str:
+            return "called"
+
+    @wraps(Notes.add)
+    def wrapped(*given: Any) -> Any:
+        return notes.add(*given)
+
+    notes = Notes()
+    runs: list[Any] = [notes.add, partial(notes.add), Called(), wrapped, lambda arguments: notes.add(arguments)]
+    for run in runs:
+        async with ScriptedModel([tool_reply(("add", {"memory": "x"})), "ok"]) as model:
+            assert await LLM(model).run_tools(PROMPT, [Tool("add", "Add a note.", Add, run)])
+    assert notes.done == ["+x"] * 4
+    told = Tool("add", "Add a note.", Add, lambda arguments: arguments.memory)  # type: ignore[arg-type,return-value]
+    with pytest.raises(InvalidInputError, match="must be async: its call gave no awaitable"):
+        await LLM(ScriptedModel([tool_reply(("add", {"memory": "x"}))])).run_tools(PROMPT, [told])
+
+
+@pytest.mark.parametrize("name", ["", "a b", "x" * 65, "größe", "a.b", "add\n", None, 5])
+def test_a_name_that_providers_refuse(name: Any) -> None:
+    """It is refused when the tool is made, with what a name may hold."""
+    with pytest.raises(InvalidInputError, match="a tool's name is 1 to 64 of"):
+        Tool(name, "Add a note.", Add, Notes().add)
+
+
+@pytest.mark.parametrize(
+    ("tools", "words"),
+    [
+        ([*Notes().tools, Notes().tools[0]], "two tools have the same name: add"),
+        ([5], "one is a int"),
+        ("add", "must be a list of Tool values, not a str"),
+        (Notes().tools[0], "must be a list of Tool values, not a Tool"),
+    ],
+)
+async def test_tools_are_a_list_of_different_ones(tools: Any, words: str) -> None:
+    """Both verbs refuse anything else, before anything is asked."""
+    with pytest.raises(InvalidInputError, match=words):
+        await LLM(ScriptedModel([])).run_tools(PROMPT, tools)
+    with pytest.raises(InvalidInputError, match=words):
+        LLM(ScriptedModel([])).stream_tools(PROMPT, tools)
+
+
+async def test_an_exception_of_a_tool_ends_the_run_as_it_is() -> None:
+    """It is the application's own, and no affair of the model's."""
+
+    async def fails(arguments: Add) -> str:
+        raise LookupError(arguments.memory)
+
+    with pytest.raises(LookupError):
+        await LLM(ScriptedModel([tool_reply(("add", {"memory": "x"}))])).run_tools(
+            PROMPT, [Tool("add", "Add a note.", Add, fails)]
+        )
