@@ -5,9 +5,9 @@ from typing import Any
 
 from asyncmem.errors import ModelRefusedError, ModelRequestError, ModelUnavailableError, ToolsRefusedError
 
-from .chat import ChatReply, WireMessage
+from .chat import ChatReply, ChatRequest, WireMessage
 from .failures import Failure
-from .flows import Context, Flow, Patience, Send, sent_parameters
+from .flows import Context, Flow, Patience, Send, is_bounded_by_default, sent_parameters
 from .schemas import texts
 from .verdicts import Drop, Fatal, NoTools, Retry, TooLarge, judge
 
@@ -48,7 +48,7 @@ def ask(
                     f"{context.name}: the provider answered without a choice, twice", model=context.name, retryable=True
                 )
             continue
-        pause = _handled(context, outcome, patience, sent_parameters(request), messages, tools=bool(tools))
+        pause = _handled(context, outcome, patience, request)
 
 
 def _checked(context: Context, reply: ChatReply) -> ChatReply:
@@ -61,18 +61,16 @@ def _handled(
     context: Context,
     failure: Failure,
     patience: Patience,
-    sent: set[str],
-    messages: Sequence[WireMessage],
-    *,
-    tools: bool,
+    request: ChatRequest,
 ) -> float:
     """Seconds to wait before the request is sent again.
 
     Raises:
         ModelError: it is not to be sent again.
     """
-    used = context.settings.tools or context.abilities.get(context.key).tools
-    verdict = judge(failure, "text", proven=True, sent=sent, tools=tools, used=bool(used))
+    used, sent = context.settings.tools or context.abilities.get(context.key).tools, sent_parameters(request)
+    verdict = judge(failure, "text", proven=True, sent=sent, tools=bool(request.tools), used=bool(used))
+    told = texts(request.messages)
     match verdict:
         case Drop():
             context.drop(verdict.names)
@@ -81,10 +79,13 @@ def _handled(
             return pause
         case NoTools():
             context.learn("it refused tools", tools=False)
-            raise context.error(failure, texts(messages), ToolsRefusedError)
+            raise context.error(failure, told, ToolsRefusedError)
+        case TooLarge() if is_bounded_by_default(request):
+            context.drop((verdict.name,))
+            return 0.0
         case TooLarge():
-            raise context.error(failure, texts(messages), ModelRequestError, verdict.hint)
+            raise context.error(failure, told, ModelRequestError, verdict.hint)
         case Retry() | Fatal():
-            raise context.error(failure, texts(messages), verdict.kind)
+            raise context.error(failure, told, verdict.kind)
         case _:
-            raise context.error(failure, texts(messages), failure.cause)
+            raise context.error(failure, told, failure.cause)

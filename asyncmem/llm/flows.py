@@ -21,6 +21,7 @@ R = TypeVar("R")
 
 MAX_PAUSE = 8.0
 """Seconds between two tries, unless the provider asks for more."""
+_TOKENS = LLMSettings().max_tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +113,12 @@ class Context:
             dropped=tuple(sorted(dropped)),
             renamed=tuple(sorted(renamed.items())),
         )
+
+
+def is_bounded_by_default(request: ChatRequest) -> bool:
+    """The reply may be no longer than it may be by default: a model that gives less is no mistake of the caller's."""
+    limit = request.extra.get("max_completion_tokens", request.max_tokens)
+    return not isinstance(limit, int) or limit <= _TOKENS
 
 
 def sent_parameters(request: ChatRequest) -> set[str]:

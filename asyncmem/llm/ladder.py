@@ -20,7 +20,7 @@ from asyncmem.usage import Usage
 from .abilities import TIERS, lower
 from .chat import ChatReply, ChatRequest, WireMessage
 from .failures import Failure
-from .flows import Context, Flow, Patience, Send, sent_parameters
+from .flows import Context, Flow, Patience, Send, is_bounded_by_default, sent_parameters
 from .parsing import read_value
 from .schemas import check_schema, plain_schema, safe_name, safely_named, texts, with_schema
 from .validating import Reading
@@ -148,6 +148,8 @@ class Climb(Generic[T]):
                 self._step_down(verdict, failure)
             case TooLarge() | Drop() if self.longer and self.cut is not None and "tokens" in str(verdict):
                 self._raise_unreadable(self.cut, "its reply was cut, and it takes no greater max_tokens")
+            case TooLarge() if is_bounded_by_default(request):
+                self.context.drop((verdict.name,))
             case TooLarge():
                 raise self._error(failure, ModelRequestError, verdict.hint)
             case Drop():

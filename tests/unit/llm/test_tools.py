@@ -273,6 +273,18 @@ async def test_too_large_a_limit_is_said() -> None:
     assert llm.abilities.dump() == []
 
 
+async def test_a_default_limit_that_is_too_large_is_left_out() -> None:
+    """A model that gives less than the default limit is used without one, with tools as without."""
+    told = ProviderError("max_tokens is too large: 2048. This model supports at most 1024 completion tokens", 400)
+    again = ProviderError("max_completion_tokens is too large: 2048. At most 1024 are supported", 400)
+    async with ScriptedModel([told, again, "Noted."]) as model:
+        assert (await LLM(model, LLMSettings(tools=True)).run_tools(PROMPT, Notes().tools)).answer == "Noted."
+        assert model.requests[-1].max_tokens is None
+        assert "max_completion_tokens" not in model.requests[-1].extra
+    async with ScriptedModel([told, again, {"memory": "Plays go"}]) as model:
+        assert (await LLM(model).structured(PROMPT, Add)).tier == "native"
+
+
 async def test_other_failures_are_retried_and_raised() -> None:
     """An overloaded provider is asked again, then the error is raised: tools are not at fault."""
     down = ModelUnavailableError("down", retryable=True)
