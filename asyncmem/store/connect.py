@@ -181,6 +181,9 @@ def _with_our_options(database: Database) -> Database:
 
 async def _probe(database: Database, settings: Settings) -> Capabilities:
     patience = settings.open_timeout.total_seconds()
+    with translated():
+        # what watches the servers begins here, outside of any timeout: PyMongo 4.13 would let it inherit that for good
+        await database.client.aconnect()
     # to find a server at all, PyMongo's own patience counts too, where the URI or the client makes it shorter
     with translated(), pymongo.timeout(min(patience, database.client.options.server_selection_timeout)):
         hello = await database.client.admin.command("hello")

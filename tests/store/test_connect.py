@@ -206,6 +206,14 @@ async def test_unreachable_server() -> None:
     await manager.aclose()
 
 
+async def test_servers_are_watched_beyond_the_opening(replica_set_uri: str, database_name: str) -> None:
+    """How long opening may take bounds nothing that comes later: PyMongo 4.13 lets what watches servers inherit it."""
+    uri = with_database(replica_set_uri, database_name) + "&heartbeatFrequencyMS=500"
+    async with MemoryManager(uri, settings=Settings(open_timeout=timedelta(seconds=4))) as manager:
+        await asyncio.sleep(5.5)
+        await manager.add_user_memory(MEMORY, user_id="lin")
+
+
 async def test_the_uris_own_patience_counts() -> None:
     """A URI that waits shorter for a server than opening may is taken at its word."""
     uri = f"mongodb://127.0.0.1:{free_port()}/app?serverSelectionTimeoutMS=200"
