@@ -79,11 +79,12 @@ def imports(session: nox.Session) -> None:
 
 @nox.session
 def types(session: nox.Session) -> None:
-    """Types are strict and complete (mypy, pyright)."""
+    """Types are strict and complete, and every Python example of README and docs has right ones (mypy, pyright)."""
     install_locked(session)
     session.run("mypy")
     session.run("pyright")
     session.run("pyright", "--verifytypes", "asyncmem", "--ignoreexternal")
+    session.run("python", "tests/docs/typed.py")
 
 
 @nox.session(python=PYTHONS)

@@ -3,6 +3,7 @@
 import reprlib
 from collections.abc import Sequence
 from enum import StrEnum
+from typing import Literal
 
 from .errors import ConfigurationError
 from .operations import Add, Grounded
@@ -22,6 +23,10 @@ class LearningMode(StrEnum):
     AGENTIC = "agentic"
     PROPOSE = "propose"
     HITL = "hitl"
+
+
+ModeName = Literal["always", "agentic", "propose", "hitl"]
+"""A mode by its name."""
 
 
 def clean_mode(mode: object) -> LearningMode:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 from pydantic import (
     BaseModel,
@@ -20,6 +20,16 @@ from .cleaning import utc_now
 from .errors import ConfigurationError
 from .types import Tier
 from .values import reject
+
+if TYPE_CHECKING:
+
+    class Secret:
+        """A field that takes text or a ``SecretStr``, and is read as a ``SecretStr``: as type checkers see it."""
+
+        def __get__(self, instance: object, owner: type | None = None) -> SecretStr | None: ...
+        def __set__(self, instance: object, value: str | SecretStr | None) -> None: ...
+else:
+    Secret = SecretStr | None
 
 
 class _Frozen(BaseModel):
@@ -98,7 +108,7 @@ class LLMSettings(_Frozen):
 
     Attributes:
         api_base: address of the provider's API, when it is not the provider's own. Never take it from a message.
-        api_key: the key; by default litellm reads the provider's own environment variable.
+        api_key: the key, as text or a ``SecretStr``; by default litellm reads the provider's own environment variable.
         temperature: 0 by default; dropped for models that refuse it.
         seed: for providers that have one.
         max_tokens: tokens a reply may have.
@@ -116,7 +126,7 @@ class LLMSettings(_Frozen):
     """
 
     api_base: str | None = None
-    api_key: SecretStr | None = Field(default=None, strict=False)
+    api_key: Secret = Field(default=cast("Any", None), strict=False)
     temperature: float | None = Field(default=0.0, ge=0, le=2)
     seed: int | None = None
     max_tokens: int = Field(default=2048, ge=1)

@@ -68,7 +68,7 @@ class Agent:
         *,
         llm: LLMSettings | None = None,
         memory_manager: MemoryManager | None = None,
-        learning: LearningMachine | None = None,
+        learning: LearningMachine[Any] | None = None,
         enable_agentic_memory: bool = False,
         memory_tools: bool = False,
         update_memory_on_run: bool = False,

@@ -103,7 +103,7 @@ def to_source(
     if isinstance(learning, LearningMachine):
         if memory_manager is not None or on:
             raise ConfigurationError("learning decides by its modes: leave memory_manager and its switches out")
-        return LearningSource(learning, agent, team)
+        return LearningSource(learning, agent, team)  # pyright: ignore[reportUnknownArgumentType]  of any schema
     if isinstance(memory_manager, MemoryManager):
         task, tools, capture = map(bool, switches.values())
         return ManagerSource(memory_manager, Switches(task, tools, capture, room, agent, team))

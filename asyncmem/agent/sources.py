@@ -118,7 +118,7 @@ class ManagerSource(Source):
 class LearningSource(Source):
     """A learning machine: its modes decide what is captured, and which tools there are."""
 
-    def __init__(self, machine: LearningMachine, agent_id: str | None, team_id: str | None) -> None:
+    def __init__(self, machine: LearningMachine[Any], agent_id: str | None, team_id: str | None) -> None:
         self.manager: MemoryManager = machine.manager
         self.captures: bool = bool(machine.captures)
         self.terms: Terms = Terms(agent_id, team_id, ", ".join(machine.captures))

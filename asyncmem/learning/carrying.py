@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 from hashlib import blake2b
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
 import anyio.to_thread
@@ -12,6 +12,7 @@ from ..capturing import Carried
 from ..fingerprints import conversation_prints
 from ..manager import MemoryManager
 from ..messages import Turn
+from ..modes import clean_mode
 from ..packing import Talk, fold
 from ..profile_values import ProfileResult
 from ..types import Scope, Skipped
@@ -34,7 +35,7 @@ class ProfileCapturer:
         config: their fields.
     """
 
-    def __init__(self, manager: MemoryManager, profiles: UserProfileStore, config: UserProfileConfig) -> None:
+    def __init__(self, manager: MemoryManager, profiles: UserProfileStore[Any], config: UserProfileConfig[Any]) -> None:
         self._manager = manager
         self._profiles = profiles
         self._config = config
@@ -54,7 +55,7 @@ class ProfileCapturer:
             erasures = await store.captures.begun(scope.user_id)
             prints = conversation_prints(scope, turns)
             mark = key or prints[-1]
-            talk = Talk(turns, scope, prints, mark, said, key, self._config.mode)
+            talk = Talk(turns, scope, prints, mark, said, key, clean_mode(self._config.mode))
             result: ProfileResult = (await self._carry_out(store, [talk], erasures)).result
             return result
 

@@ -1,17 +1,22 @@
 """What a learning machine learns, and how: checked once."""
 
-from dataclasses import dataclass
-from typing import TypeVar, cast
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar, cast
+
+from typing_extensions import TypeVar as DefaultingTypeVar
 
 from ..cleaning import clean_id
 from ..errors import ConfigurationError, InvalidInputError
 from ..llm.schemas import check_schema
-from ..modes import LearningMode, clean_mode
+from ..modes import LearningMode, ModeName, clean_mode
 from ..profile_values import UserProfile
 from ..search import Retriever
 from ..search.methods import retriever
 
 MAX_FIELDS = 64
+
+S_co = DefaultingTypeVar("S_co", bound=UserProfile, covariant=True, default=UserProfile)
+"""The schema of a profile; ``UserProfile`` itself where none is given."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +32,7 @@ class UserMemoryConfig:
         ConfigurationError: an option can't be used.
     """
 
-    mode: LearningMode = LearningMode.ALWAYS
+    mode: LearningMode | ModeName = LearningMode.ALWAYS
     max_tokens: int = 1000
     retrieval_method: str | Retriever | None = None
 
@@ -46,8 +51,8 @@ def _check_tokens(tokens: object) -> None:
         raise ConfigurationError("max_tokens must be an int, at least 1")
 
 
-@dataclass(frozen=True, slots=True)
-class UserProfileConfig:
+@dataclass(frozen=True)  # no slots: with them Python 3.11 can't make a UserProfileConfig[Schema](…)
+class UserProfileConfig(Generic[S_co]):
     """How user profiles are kept.
 
     Attributes:
@@ -63,11 +68,11 @@ class UserProfileConfig:
         ConfigurationError: the schema, or another option, can't be used.
     """
 
-    schema: type[UserProfile] = UserProfile
+    schema: type[S_co] = field(default=cast("type[S_co]", UserProfile))
     name: str = ""
     instructions: str | None = None
     max_tokens: int = 500
-    mode: LearningMode = LearningMode.ALWAYS
+    mode: LearningMode | ModeName = LearningMode.ALWAYS
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "mode", clean_mode(self.mode))
@@ -81,10 +86,10 @@ class UserProfileConfig:
             raise ConfigurationError(str(error)) from None
         if len(schema.model_fields) > MAX_FIELDS:
             raise ConfigurationError(f"{schema.__name__} has more than {MAX_FIELDS} fields")
-        for name, field in schema.model_fields.items():
-            if field.is_required():
+        for name, info in schema.model_fields.items():
+            if info.is_required():
                 raise ConfigurationError(f"{schema.__name__}.{name} has no default: a profile begins empty")
-            if field.alias or field.validation_alias or field.serialization_alias:
+            if info.alias or info.validation_alias or info.serialization_alias:
                 raise ConfigurationError(f"{schema.__name__}.{name} has an alias: profiles are stored by field names")
         if not isinstance(cast("object", self.instructions), str | None):
             raise ConfigurationError("instructions must be a str or None")
@@ -96,7 +101,7 @@ class UserProfileConfig:
         return self.name or self.schema.__name__
 
 
-C = TypeVar("C", UserMemoryConfig, UserProfileConfig)
+C = TypeVar("C", UserMemoryConfig, UserProfileConfig[Any])
 
 
 def captured(memory: UserMemoryConfig | None, profile: UserProfileConfig | None) -> tuple[str, ...]:

@@ -1,7 +1,7 @@
 """LearningMachine: what an application learns about its users, and how much of it by itself. Wiring only."""
 
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any, Generic, cast
 from uuid import uuid4
 
 from ..background import Background, turns_of
@@ -11,14 +11,14 @@ from ..fingerprints import key_print
 from ..llm import Tool
 from ..manager import MemoryManager
 from ..messages import Turn
-from ..modes import LearningMode
+from ..modes import LearningMode, clean_mode
 from ..profile_values import ProfileResult
 from ..proposal_values import Proposal, ProposalStatus
 from ..task_tools import task_tool
 from ..tickets import CaptureTicket, ProfileTicket, done_already, unknown
 from ..types import CaptureResult, QueueStatus, Scope, clean_scope
 from .carrying import ProfileCapturer
-from .config import UserMemoryConfig, UserProfileConfig, captured, to_config
+from .config import S_co, UserMemoryConfig, UserProfileConfig, captured, to_config
 from .memories import UserMemoryStore
 from .profile import UserProfileStore
 from .proposed import ProposalDesk
@@ -26,7 +26,7 @@ from .results import LearningResult, LearningTickets, ProposalDecision
 from .tools import LearningTools, profile_tool
 
 
-class LearningMachine:
+class LearningMachine(Generic[S_co]):
     """What an application learns about its users: memories, a profile, or both, each in a mode of its own.
 
     Args:
@@ -43,13 +43,13 @@ class LearningMachine:
         manager: MemoryManager,
         *,
         user_memory: bool | UserMemoryConfig = False,
-        user_profile: bool | UserProfileConfig = False,
+        user_profile: bool | UserProfileConfig[S_co] = False,
     ) -> None:
         if not isinstance(cast("object", manager), MemoryManager):
             raise ConfigurationError(f"expected a MemoryManager, not a {type(manager).__name__}")
         self._manager = manager
         self._memory = to_config(user_memory, UserMemoryConfig, "user_memory")
-        self._profile = to_config(user_profile, UserProfileConfig, "user_profile")
+        self._profile: UserProfileConfig[S_co] | None = to_config(user_profile, UserProfileConfig, "user_profile")
         if self._memory is None and self._profile is None:
             raise ConfigurationError("a LearningMachine needs user_memory=, user_profile= or both")
         self._memories = None if self._memory is None else UserMemoryStore(manager, self._memory)
@@ -82,7 +82,7 @@ class LearningMachine:
         return self._memories
 
     @property
-    def user_profile_store(self) -> UserProfileStore:
+    def user_profile_store(self) -> UserProfileStore[S_co]:
         """The users' profiles.
 
         Raises:
@@ -165,10 +165,10 @@ class LearningMachine:
         memory: CaptureTicket | None = None
         profile: ProfileTicket | None = None
         if self._memory is not None and self._memory.mode != LearningMode.AGENTIC:
-            mode = self._memory.mode
+            mode = clean_mode(self._memory.mode)
             memory = await self._manager.schedule_turns(turns, scope, key, mode=mode, erasures=erasures)
         if self._profile is not None and self._profile.mode != LearningMode.AGENTIC:
-            profile = await self._schedule_profile(turns, scope, key, self._profile.mode, erasures)
+            profile = await self._schedule_profile(turns, scope, key, clean_mode(self._profile.mode), erasures)
         return LearningTickets(memory, profile)
 
     async def capture(
@@ -198,7 +198,7 @@ class LearningMachine:
         memory: CaptureResult | None = None
         profile: ProfileResult | None = None
         if self._memory is not None and self._memory.mode != LearningMode.AGENTIC:
-            memory = await self._manager.capture_turns(turns, scope, key=key, mode=self._memory.mode)
+            memory = await self._manager.capture_turns(turns, scope, key=key, mode=clean_mode(self._memory.mode))
         if self._capturer is not None and self._profile is not None and self._profile.mode != LearningMode.AGENTIC:
             named = None if key is None else key_print(scope, key)
             profile = await self._capturer.capture(turns, scope, named) if turns else ProfileResult()

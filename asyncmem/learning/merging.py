@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
+from typing import TypeVar
 
 from pydantic import JsonValue, ValidationError
 from pydantic_core import PydanticSerializationError
@@ -17,10 +18,11 @@ MAX_PROFILE = 65_536
 """Characters of a profile as JSON: with its history it stays far below MongoDB's 16 MB."""
 HISTORY = 64
 """Changes that are kept."""
+P = TypeVar("P", bound=UserProfile)
 OPENING, CLOSING = "<user_profile>", "</user_profile>"
 
 
-def read(schema: type[UserProfile], values: Values) -> UserProfile:
+def read(schema: type[P], values: Values) -> P:
     """The profile of stored values. Fields that the schema has no more are left out.
 
     Raises:

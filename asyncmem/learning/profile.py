@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 from weakref import WeakValueDictionary
 
 from ..cleaning import clean_id
@@ -10,7 +10,7 @@ from ..errors import ConfigurationError, InvalidProfileError
 from ..manager import MemoryManager
 from ..messages import read_messages
 from ..profile_values import ProfileChange, ProfileField, ProfileRecord, ProfileResult, UserProfile, Values
-from .config import UserProfileConfig
+from .config import S_co, UserProfileConfig
 from .merging import read, render, revised, updated, without, written
 from .reading import Reading
 
@@ -18,9 +18,10 @@ if TYPE_CHECKING:  # the store is opened, and PyMongo imported, only when a verb
     from ..store.profiles import Profiles
 
 MANUAL = "manual"
+P = TypeVar("P", bound=UserProfile)
 
 
-class UserProfileStore:
+class UserProfileStore(Generic[S_co]):
     """One profile a user, in typed fields.
 
     Args:
@@ -32,16 +33,16 @@ class UserProfileStore:
         ConfigurationError: ``manager`` or ``config`` is something else.
     """
 
-    def __init__(self, manager: MemoryManager, config: UserProfileConfig | None = None) -> None:
+    def __init__(self, manager: MemoryManager, config: UserProfileConfig[S_co] | None = None) -> None:
         if not isinstance(cast("object", manager), MemoryManager):
             raise ConfigurationError(f"expected a MemoryManager, not a {type(manager).__name__}")
         if not isinstance(cast("object", config), UserProfileConfig | None):
             raise ConfigurationError(f"expected a UserProfileConfig, not a {type(config).__name__}")
         self._manager = manager
-        self._config = config or UserProfileConfig()
+        self._config: UserProfileConfig[S_co] = config or UserProfileConfig[Any]()
         self._users: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
-    async def get(self, user_id: str) -> UserProfile | None:
+    async def get(self, user_id: str) -> S_co | None:
         """A user's profile, an instance of the configured schema; ``None`` if there is none.
 
         Raises:
@@ -65,7 +66,7 @@ class UserProfileStore:
         profile = await self.get(user_id)
         return "" if profile is None else render(profile, self._config.max_tokens)
 
-    async def set(self, user_id: str, profile: UserProfile) -> UserProfile:
+    async def set(self, user_id: str, profile: P) -> P:
         """Store a whole profile in the place of what there is; the profile.
 
         Raises:
@@ -77,7 +78,7 @@ class UserProfileStore:
         await self._change(clean_id(user_id, "user_id"), lambda _: values)
         return profile
 
-    async def update(self, user_id: str, /, **fields: object) -> UserProfile:
+    async def update(self, user_id: str, /, **fields: object) -> S_co:
         """Give some fields new values and keep the rest; the profile as it is now. ``None`` unsets what may be so.
 
         Updates of different fields at the same time lose none of them.
@@ -91,7 +92,7 @@ class UserProfileStore:
 
     async def change_fields(
         self, user_id: str, fields: Mapping[str, object], unset: Collection[str], cause: str
-    ) -> tuple[UserProfile, bool]:
+    ) -> tuple[S_co, bool]:
         """Like ``update``, under another cause, and with fields to be unset; the profile, and whether it changed."""
         owner, schema = clean_id(user_id, "user_id"), self._config.schema
         changed = False

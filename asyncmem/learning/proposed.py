@@ -1,5 +1,7 @@
 """Deciding on proposals: those of memories by the store, those of profiles by their schema."""
 
+from typing import Any
+
 from ..cleaning import clean_id, clean_limit
 from ..errors import ConfigurationError, InvalidProfileError, InvalidQueryError
 from ..manager import MemoryManager
@@ -24,7 +26,7 @@ class ProposalDesk:
     """
 
     def __init__(
-        self, manager: MemoryManager, profiles: UserProfileStore | None, config: UserProfileConfig | None
+        self, manager: MemoryManager, profiles: UserProfileStore[Any] | None, config: UserProfileConfig[Any] | None
     ) -> None:
         self._manager = manager
         self._profiles = profiles
@@ -78,7 +80,7 @@ class ProposalDesk:
 class _Step:
     """Changes the one field of a proposal, if it is as the model saw it."""
 
-    def __init__(self, config: UserProfileConfig, proposal: Proposal, manager: MemoryManager) -> None:
+    def __init__(self, config: UserProfileConfig[Any], proposal: Proposal, manager: MemoryManager) -> None:
         self._schema = config.schema
         self._proposal = proposal
         self._now = manager.settings.clock()

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 from hashlib import blake2b
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import anyio.to_thread
 from pydantic import JsonValue
@@ -63,7 +63,7 @@ class Reading:
 
     store: "MemoryStore"
     llm: LLM
-    config: UserProfileConfig
+    config: UserProfileConfig[Any]
     lock: asyncio.Lock
     user_id: str
     erasures: int

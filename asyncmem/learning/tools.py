@@ -78,7 +78,7 @@ class LearningTools:
         return await run(read)
 
 
-def profile_tool(profiles: UserProfileStore, schema: type[UserProfile], user_id: str) -> Tool[Any]:
+def profile_tool(profiles: UserProfileStore[Any], schema: type[UserProfile], user_id: str) -> Tool[Any]:
     """The tool ``update_profile`` on one user's profile: typed by its schema, and validated as a whole.
 
     Args:

@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from enum import StrEnum
+from typing import cast
 
 from ..types import UserMemory
 from .model import OptimizationModel
@@ -17,17 +18,24 @@ class MemoryOptimizationStrategyType(StrEnum):
     DEDUPLICATE = "deduplicate"
 
 
+class _ClassName:
+    """An attribute that is its class's name until somebody sets it."""
+
+    def __get__(self, instance: object, owner: type) -> str:
+        return owner.__name__
+
+
 class MemoryOptimizationStrategy(ABC):
     """Makes fewer memories of many. Derive from it to bring your own.
 
     Storage is not its business: memories go in, memories come out. Whatever it returns, the engine looks for every
     fact of the sources in it, and keeps the sources whose facts are missing.
+
+    Attributes:
+        name: what results and logs call it; the class's name unless you set another.
     """
 
-    @property
-    def name(self) -> str:
-        """What results and logs call it."""
-        return type(self).__name__
+    name: str = cast("str", _ClassName())
 
     @abstractmethod
     async def optimize(self, memories: Sequence[UserMemory], model: OptimizationModel) -> list[UserMemory]:

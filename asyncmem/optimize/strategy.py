@@ -29,10 +29,7 @@ class SummarizeStrategy(MemoryOptimizationStrategy):
     stay as they are, as do those that expire and those suspected of instructing a model.
     """
 
-    @property
-    def name(self) -> str:
-        """``"summarize"``."""
-        return MemoryOptimizationStrategyType.SUMMARIZE.value
+    name: str = MemoryOptimizationStrategyType.SUMMARIZE.value
 
     async def optimize(self, memories: Sequence[UserMemory], model: OptimizationModel) -> list[UserMemory]:
         """The memories as few as the model manages.
@@ -58,6 +55,8 @@ class TimeWindowStrategy(MemoryOptimizationStrategy):
         ConfigurationError: both are given, or one is negative.
     """
 
+    name: str = MemoryOptimizationStrategyType.TIME_WINDOW.value
+
     def __init__(
         self, keep: timedelta | None = None, *, keep_count: int | None = None, clock: Callable[[], datetime] = utc_now
     ) -> None:
@@ -71,11 +70,6 @@ class TimeWindowStrategy(MemoryOptimizationStrategy):
         self._keep = KEEP if keep is None else keep
         self._count = keep_count
         self._clock = clock
-
-    @property
-    def name(self) -> str:
-        """``"time_window"``."""
-        return MemoryOptimizationStrategyType.TIME_WINDOW.value
 
     async def optimize(self, memories: Sequence[UserMemory], model: OptimizationModel) -> list[UserMemory]:
         """What is older as few memories as the model manages, then the newest as they are.
@@ -102,10 +96,7 @@ class TimeWindowStrategy(MemoryOptimizationStrategy):
 class TopicsStrategy(MemoryOptimizationStrategy):
     """Summarises cluster by cluster: memories of a topic together, those without topics by the words they share."""
 
-    @property
-    def name(self) -> str:
-        """``"topics"``."""
-        return MemoryOptimizationStrategyType.TOPICS.value
+    name: str = MemoryOptimizationStrategyType.TOPICS.value
 
     async def optimize(self, memories: Sequence[UserMemory], model: OptimizationModel) -> list[UserMemory]:
         """One memory a cluster, or as few as the model manages.
@@ -129,10 +120,7 @@ class TopicsStrategy(MemoryOptimizationStrategy):
 class DeduplicateStrategy(MemoryOptimizationStrategy):
     """Folds exact and near duplicates into the one that says most. No model is asked."""
 
-    @property
-    def name(self) -> str:
-        """``"deduplicate"``."""
-        return MemoryOptimizationStrategyType.DEDUPLICATE.value
+    name: str = MemoryOptimizationStrategyType.DEDUPLICATE.value
 
     async def optimize(self, memories: Sequence[UserMemory], model: OptimizationModel) -> list[UserMemory]:  # noqa: ARG002  none is asked
         """The memories without duplicates; a survivor keeps its id and text, and gets the topics of all.

@@ -54,3 +54,8 @@ def test_the_schema_names_its_profiles() -> None:
     """Profiles are stored under the schema's name, or the one that is given."""
     assert UserProfileConfig().stored_as == "UserProfile"
     assert UserProfileConfig(name="person").stored_as == "person"
+
+
+def test_the_schema_may_be_named_as_a_type_argument() -> None:
+    """It changes nothing of what there is."""
+    assert UserProfileConfig[UserProfile](name="person") == UserProfileConfig(name="person")

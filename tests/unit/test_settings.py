@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from pydantic import ValidationError
+from pydantic import SecretStr, ValidationError
 
 from asyncmem import ConfigurationError, LLMSettings, MemoryManager, Settings
 
@@ -74,12 +74,20 @@ def test_flags_are_true_or_false(name: str, flag: Any) -> None:
 
 def test_keys_are_not_shown() -> None:
     """No key stands in a repr or an error."""
-    settings = LLMSettings(api_key="sk-very-secret", extra={"extra_headers": {"x-key": "hush"}})  # type: ignore[arg-type]
+    settings = LLMSettings(api_key="sk-very-secret", extra={"extra_headers": {"x-key": "hush"}})
     assert "secret" not in repr(settings)
     assert "hush" not in repr(settings)
     with pytest.raises(ConfigurationError) as caught:
         LLMSettings(api_key={"key": "sk-very-secret"})  # type: ignore[arg-type]
     assert "secret" not in str(caught.value)
+
+
+def test_a_key_is_text_or_a_secret() -> None:
+    """Either way it is held as a secret, which a type checker knows."""
+    for settings in (LLMSettings(api_key="sk-x"), LLMSettings(api_key=SecretStr("sk-x"))):
+        assert isinstance(settings.api_key, SecretStr)
+        assert settings.api_key.get_secret_value() == "sk-x"
+    assert LLMSettings(api_key=None).api_key is None
 
 
 def test_settings_are_frozen() -> None:

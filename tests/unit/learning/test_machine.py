@@ -33,7 +33,7 @@ def proposal(kind: Any, before: Any = None, after: Any = None, **values: Any) ->
 
 def test_a_mode_is_given_as_one_or_by_its_name() -> None:
     """Names are taken, unknown ones refused with the names that there are."""
-    assert UserMemoryConfig(mode="hitl").mode is LearningMode.HITL  # type: ignore[arg-type]
+    assert UserMemoryConfig(mode="hitl").mode is LearningMode.HITL
     assert UserProfileConfig(mode=LearningMode.PROPOSE).mode is LearningMode.PROPOSE
     for wrong in ("sometimes", None, 3):
         with pytest.raises(ConfigurationError, match="'always', 'agentic', 'propose', 'hitl'"):

@@ -74,6 +74,23 @@ def test_instances_are_taken_as_they_are() -> None:
     assert mine.name == "Mine"
 
 
+def test_a_name_is_an_attribute_of_class_or_instance() -> None:
+    """What a class or an instance sets counts, and is inherited; a class that sets none is called by its own name."""
+
+    class Short(Mine):
+        name = "short"
+
+    class Shorter(Short):
+        pass
+
+    class Other(Mine):
+        pass
+
+    single = Other()
+    single.name = "single"
+    assert [s.name for s in (Short(), Shorter(), Other(), single)] == ["short", "short", "Other", "single"]
+
+
 @pytest.mark.parametrize("value", ["sumarize", "", None, 3, SummarizeStrategy, Mine, object()])
 def test_anything_else_is_refused(value: object) -> None:
     """A typing error, a class or another type: the error lists what there is."""
