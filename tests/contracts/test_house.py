@@ -39,3 +39,12 @@ def test_nothing_is_printed_outside_the_interfaces() -> None:
         for node in ast.walk(ast.parse(path.read_text())):
             printed = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print"
             assert not printed, f"{path.name}:{node.lineno}"  # type: ignore[attr-defined]
+
+
+def test_tests_leave_the_import_of_litellm_to_asyncmem() -> None:
+    """One that imports it first makes it the application's own, which is not silenced, for all that come after."""
+    for path in Path(__file__).parents[1].rglob("*.py"):
+        for node in ast.parse(path.read_text()).body:
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            assert not any(name.partition(".")[0] == "litellm" for name in names), path.name

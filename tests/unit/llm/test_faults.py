@@ -6,7 +6,6 @@ from collections.abc import AsyncGenerator, Callable
 from types import SimpleNamespace
 from typing import Any
 
-import litellm
 import pytest
 from openai import AsyncOpenAI
 
@@ -22,6 +21,7 @@ from asyncmem.errors import (
 )
 from asyncmem.llm import LLM, CallReport, ChatReply, ChatRequest, Embeddings, Tool
 from asyncmem.llm.failures import Failure
+from asyncmem.llm.loading import load_litellm
 from asyncmem.settings import LLMSettings
 from asyncmem.testing import Behaviour, HashEmbedder, ProviderSimulator, ScriptedModel
 
@@ -166,7 +166,7 @@ async def test_a_function_that_takes_other_arguments() -> None:
     said = await refused(deaf)
     assert "deaf: the completion function: it must take what litellm.acompletion takes" in said
     assert "missing a required argument: 'model'" in said
-    assert "missing a required argument: 'model'" in await refused(litellm.acompletion)
+    assert "missing a required argument: 'model'" in await refused((await load_litellm()).acompletion)
 
     async def inner(**arguments: Any) -> Any:
         raise TypeError("an argument of something else")
@@ -226,7 +226,7 @@ async def test_pieces_of_the_wrong_type() -> None:
 
 async def test_what_litellm_raises_itself_stays_an_outage() -> None:
     """An odd error inside litellm is no fault of the application, be it called through a partial of its own."""
-    odd = functools.partial(litellm.acompletion, model="openai/x")
+    odd = functools.partial((await load_litellm()).acompletion, model="openai/x")
     assert LLM(odd)._model._own == ""  # type: ignore[attr-defined]
     assert Failure.of(AttributeError("choices")).cause is ModelUnavailableError
 
