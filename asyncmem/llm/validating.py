@@ -28,21 +28,22 @@ class Reading(Generic[T]):
 def validate(value: dict[str, Any], schema: type[T]) -> Reading[T]:
     """The value as an instance of the schema, or what is wrong with it."""
     try:
-        return Reading(_validated(value, schema))
+        return Reading(_validated_or_mended(value, schema))
     except ValidationError as error:
-        first = error
+        lines = [f"{'.'.join(map(str, e['loc'])) or 'object'}: {e['msg']}" for e in _errors(error)[:5]]
+        return Reading(problem="; ".join(lines)[:_MAX_PROBLEM])
     except _OwnCheckError as error:
         return Reading(problem=str(error))
-    mended = _mend(value, first)
-    if mended is not None:
-        try:
-            return Reading(_validated(mended, schema))
-        except ValidationError as error:
-            first = error
-        except _OwnCheckError as error:
-            return Reading(problem=str(error))
-    lines = [f"{'.'.join(map(str, e['loc'])) or 'object'}: {e['msg']}" for e in _errors(first)[:5]]
-    return Reading(problem="; ".join(lines)[:_MAX_PROBLEM])
+
+
+def _validated_or_mended(value: dict[str, Any], schema: type[T]) -> T:
+    try:
+        return _validated(value, schema)
+    except ValidationError as error:
+        mended = _mend(value, error)
+        if mended is None:
+            raise
+    return _validated(mended, schema)
 
 
 class _OwnCheckError(Exception):
