@@ -1,36 +1,87 @@
 """The gate in front of a model: how many calls are under way at once, and when they begin."""
 
 import asyncio
+from collections.abc import AsyncGenerator, Coroutine, Generator
+from contextlib import asynccontextmanager
+from types import coroutine
+from typing import Any, TypeVar
 
+T = TypeVar("T")
 STEPPED = 16
-"""Up to this bound calls begin one in each turn of the event loop; a higher bound asks for throughput instead."""
+"""Up to this bound calls begin one after another; a higher bound asks for throughput instead."""
+PATIENCE = 0.03
+"""Seconds that one call which begins holds up the others at most."""
+
+
+class Start:
+    """A call's turn to begin, which ends when it waits for so many things, or has had it for 30 ms.
+
+    Args:
+        turns: hands turns out.
+        waits: what it waits for while it begins, the last being the network.
+    """
+
+    def __init__(self, turns: asyncio.Semaphore, waits: int) -> None:
+        self._turns = turns
+        self._waits = waits
+        self._late = asyncio.get_running_loop().call_later(PATIENCE, self.end)
+
+    def end(self) -> None:
+        """Let the next call begin, if that was not done before."""
+        if not self._late.cancelled():
+            self._late.cancel()
+            self._turns.release()
+
+    @coroutine
+    def through(self, work: Coroutine[Any, Any, T]) -> Generator[Any, Any, T]:
+        """What the work gives, its waits counted."""
+        try:
+            awaited = work.send(None)
+            while True:
+                self._waits -= 1
+                if self._waits == 0:
+                    self.end()
+                try:
+                    given = yield awaited
+                except BaseException as error:  # noqa: BLE001  it is the work's, which may be cancelled
+                    awaited = work.throw(error)
+                else:
+                    awaited = work.send(given)
+        except StopIteration as stop:
+            return stop.value  # type: ignore[no-any-return]
 
 
 class Gate:
-    """Lets so many calls through at once, and of a bound up to 16 one in each turn of the event loop.
+    """Lets so many calls through at once, and of a bound up to 16 one after another.
 
     Calls that begin together stay together: all their replies are then worked on in one turn of the loop, and nothing
-    else runs meanwhile. Begun one a turn they fall out of step, and the loop's largest lag is less than half of what
-    it was. That is the slower way, though, the more calls there are: work on many replies in one go is done faster.
+    else runs meanwhile. litellm also prepares a request in a worker thread, and threads take the interpreter from each
+    other: while one prepares, beginning another takes the loop twice as long. So a call begins when the one before has
+    sent its request, and the loop's largest lag is a tenth of what it was. That is the slower way, though, the more
+    calls there are: work on many replies in one go is done faster.
 
     Source: ``benchmarks/llm.py``.
     """
 
     def __init__(self, most: int) -> None:
         self._places = asyncio.Semaphore(most)
-        self._turn = asyncio.Semaphore(1 if most <= STEPPED else most)
+        self._turns = asyncio.Semaphore(1 if most <= STEPPED else most)
 
-    async def __aenter__(self) -> None:
-        await self._places.acquire()
-        try:
-            async with self._turn:
+    @asynccontextmanager
+    async def passage(self, waits: int = 1) -> AsyncGenerator[Start]:
+        """A place among the calls under way, and a turn to begin.
+
+        Args:
+            waits: see ``Start``.
+        """
+        async with self._places:
+            await self._turns.acquire()
+            start = Start(self._turns, waits)
+            try:
                 await asyncio.sleep(0)
-        except BaseException:
-            self._places.release()
-            raise
-
-    async def __aexit__(self, *_: object) -> None:
-        self._places.release()
+                yield start
+            finally:
+                start.end()
 
 
 class Gates:

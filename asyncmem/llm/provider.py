@@ -78,6 +78,11 @@ class CompletionModel:
         """It has a reranking function, or litellm's."""
         return self._reranking is not None or self._completion is None
 
+    @property
+    def waits(self) -> int:
+        """What a call waits for when it begins: litellm prepares it in a worker thread before it sends it."""
+        return 1 if self._own else 2
+
     async def load(self) -> None:
         """Import litellm if it is what completes: that takes seconds, which are not a request's."""
         if self._completion is None:

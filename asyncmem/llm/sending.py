@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Generator, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar, cast
 
@@ -11,7 +12,7 @@ from .embeddings import EmbedReply, EmbedRequest
 from .failures import Failure
 from .faults import AnswerError, awaited, named
 from .flows import Context, Send
-from .gates import Gates
+from .gates import Gates, Start
 from .observing import CallReport, UsageObserver, tell
 from .provider import CallFailed, CompletionModel
 from .reranking import RankReply, RankRequest
@@ -70,6 +71,10 @@ class Sender:
         streams = isinstance(request, ChatRequest) and request.stream and isinstance(self.model, StreamingModel)
         return "its stream()" if streams else "its complete()"
 
+    def passage(self) -> AbstractAsyncContextManager[Start]:
+        """A request's place among those under way, and its turn to begin."""
+        return self.gates.here().passage(self.model.waits if isinstance(self.model, CompletionModel) else 1)
+
     async def load(self) -> None:
         """Import what answers: that takes seconds, which are not a request's."""
         if isinstance(self.model, CompletionModel):
@@ -98,11 +103,11 @@ class Sender:
         try:
             # the operation's deadline bounds also the wait in line; then the one request's; a model may keep it itself
             grown = None if request.timeout is None else request.timeout + GRACE
-            async with asyncio.timeout(context.left()), self.gates.here():
+            async with asyncio.timeout(context.left()), self.passage() as start:
                 await self.load()
                 async with asyncio.timeout(grown):
                     sent.append(True)
-                    answer = await awaited(call(request))
+                    answer = await start.through(awaited(call(request)))
             if isinstance(answer, ChatReply | EmbedReply | RankReply):
                 return cast("A", answer)
             wrong = AnswerError(f"it returned a {named(answer)}: a ChatReply is wanted")

@@ -118,7 +118,7 @@ async def _steps(sender: Sender, context: Context, request: ChatRequest) -> Asyn
 
 async def _pieces(sender: Sender, request: ChatRequest) -> AsyncGenerator[ChatDelta]:
     """First an empty piece, when the request's turn has come; then those of the model."""
-    async with sender.gates.here():
+    async with sender.passage() as start:
         await sender.load()
         yield ChatDelta()
         model = sender.model
@@ -127,12 +127,16 @@ async def _pieces(sender: Sender, request: ChatRequest) -> AsyncGenerator[ChatDe
             found: object = await given if inspect.isawaitable(given) else given
             if not hasattr(found, "__aiter__"):
                 raise AnswerError(f"it must be an async generator, which a {named(found)} is not")
-            stream = cast("AsyncIterator[ChatDelta]", found)
-            async with closed(stream):
-                async for piece in stream:
+            async with closed(cast("AsyncIterator[ChatDelta]", found)) as stream:
+                pieces = aiter(stream)
+                while (piece := await start.through(_next(pieces))) is not None:
                     yield piece
         else:
-            reply = await awaited(model.complete(request))
+            reply = await start.through(awaited(model.complete(request)))
             if not isinstance(reply, ChatReply):
                 raise AnswerError(f"it returned a {named(reply)}: a ChatReply is wanted")
             yield ChatDelta(reply=reply)
+
+
+async def _next(pieces: AsyncIterator[ChatDelta]) -> ChatDelta | None:
+    return await anext(pieces, None)

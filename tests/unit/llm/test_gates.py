@@ -1,9 +1,11 @@
 """The gate in front of a model."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 
 import pytest
 
+from asyncmem.llm import gates
 from asyncmem.llm.gates import Gate, Gates
 
 pytestmark = pytest.mark.anyio
@@ -17,7 +19,7 @@ async def test_calls_begin_one_a_turn_up_to_a_bound_of_16(most: int, each: int) 
     began: list[int] = []
 
     async def call() -> None:
-        async with gate:
+        async with gate.passage():
             began.append(turns)
 
     tasks = [asyncio.ensure_future(call()) for _ in range(5 * each)]
@@ -34,14 +36,104 @@ async def test_no_more_than_so_many_are_inside() -> None:
 
     async def call() -> None:
         nonlocal inside, most
-        async with gate:
+        async with gate.passage() as start:
             inside += 1
             most = max(most, inside)
-            await asyncio.sleep(0.002)
+            await start.through(asyncio.sleep(0.002))
             inside -= 1
 
     await asyncio.gather(*(call() for _ in range(7)))
     assert most == 2
+
+
+@pytest.mark.parametrize(("waits", "before"), [(1, 0), (2, 1), (3, 2)])
+async def test_one_begins_when_the_one_before_waits_for_so_many_things(waits: int, before: int) -> None:
+    """What is prepared in a worker thread is prepared before the next call begins, whatever it takes after that."""
+    gate = Gate(16)
+    prepared: list[int] = []
+    answered = [asyncio.get_running_loop().create_future() for _ in range(4)]
+
+    async def work(n: int) -> None:
+        assert prepared == [each for each in range(n) for _ in range(before)]
+        for _ in range(before):
+            await asyncio.to_thread(prepared.append, n)
+        await answered[n]
+
+    async def call(n: int) -> None:
+        async with gate.passage(waits) as start:
+            await start.through(work(n))
+
+    tasks = [asyncio.ensure_future(call(n)) for n in range(4)]
+    while len(prepared) < 4 * before:
+        await asyncio.sleep(0.001)
+    for future in reversed(answered):
+        future.set_result(None)
+    await asyncio.gather(*tasks)
+
+
+async def test_one_that_takes_long_to_begin_holds_nobody_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A call whose preparation waits, for a pool of threads that is full, keeps its turn for a moment only."""
+    gate = Gate(16)
+    never = asyncio.get_running_loop().create_future()
+
+    async def call(work: Callable[[], Awaitable[object]]) -> None:
+        async def begun() -> None:
+            await work()
+
+        async with gate.passage(2) as start:
+            await start.through(begun())
+
+    monkeypatch.setattr(gates, "PATIENCE", 60.0)
+    patient = asyncio.ensure_future(call(lambda: never))
+    await asyncio.sleep(0)
+    second = asyncio.ensure_future(call(lambda: asyncio.sleep(0)))
+    done, _ = await asyncio.wait([second], timeout=0.05)
+    assert not done
+    patient.cancel()
+    async with asyncio.timeout(10):
+        await second
+
+    monkeypatch.setattr(gates, "PATIENCE", 0.001)
+    stuck = asyncio.ensure_future(call(lambda: never))
+    await asyncio.sleep(0)
+    async with asyncio.timeout(10):
+        await call(lambda: asyncio.sleep(0))
+    stuck.cancel()
+
+
+async def test_work_that_is_counted_is_the_same_work() -> None:
+    """What it gives, what it raises and what is raised in it come out and go in as without counting."""
+    gate = Gate(1)
+
+    async def work(waits: int, outcome: object) -> object:
+        for _ in range(waits):
+            await asyncio.sleep(0)
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
+    for waits in range(4):
+        async with gate.passage(2) as start:
+            assert await start.through(work(waits, "given")) == "given"
+            assert await start.through(work(waits, "again")) == "again"
+        async with gate.passage(2) as start:
+            with pytest.raises(LookupError, match="gone"):
+                await start.through(work(waits, LookupError("gone")))
+
+    async def late() -> str:
+        try:
+            async with asyncio.timeout(0.001):
+                await asyncio.sleep(60)
+        except TimeoutError:
+            await asyncio.sleep(0)
+        failing = asyncio.get_running_loop().create_future()
+        failing.set_exception(OSError("reset"))
+        with pytest.raises(OSError, match="reset"):
+            await failing
+        return "mended"
+
+    async with gate.passage(1) as start:
+        assert await start.through(late()) == "mended"
 
 
 async def test_place_of_a_cancelled_call_is_free_again() -> None:
@@ -53,13 +145,14 @@ async def test_place_of_a_cancelled_call_is_free_again() -> None:
             await asyncio.sleep(0)
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
-    async with asyncio.timeout(1), gate:
+        assert task.cancelled()
+    async with asyncio.timeout(1), gate.passage():
         pass
 
 
 async def _hold(gate: Gate) -> None:
-    async with gate:
-        await asyncio.sleep(60)
+    async with gate.passage() as start:
+        await start.through(asyncio.sleep(60))
 
 
 async def test_each_loop_has_its_own_gate() -> None:
