@@ -4,12 +4,13 @@ import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, PositiveInt, StrictBool, StrictStr, ValidationError
 
-from asyncmem.errors import InvalidInputError
 from asyncmem.types import Tier
+
+from .checking import listed
 
 log: logging.Logger = logging.getLogger("asyncmem.llm")
 TIERS: tuple[Tier, ...] = ("native", "json_schema", "json_object", "text")
@@ -75,10 +76,9 @@ class Abilities:
     def learn(self, key: tuple[str, str], **found: Any) -> bool:
         """Note what was found; whether that was news."""
         before = self.get(key)
-        after = replace(before, **found)
-        if after == before:
+        if all(getattr(before, name) == value for name, value in found.items()):
             return False
-        self._known[key] = replace(after, at=before.at or self._clock())
+        self._known[key] = replace(before, **found, at=before.at or self._clock())
         return True
 
     def dump(self) -> list[dict[str, Any]]:
@@ -96,12 +96,8 @@ class Abilities:
         Raises:
             InvalidInputError: it is no list; nothing was taken over.
         """
-        given = cast("object", rows)
-        if isinstance(given, str | bytes) or not isinstance(given, Sequence):
-            raise InvalidInputError(
-                f"abilities are loaded from the list that dump() gave, not a {type(given).__name__}"
-            )
-        read = [row for row in map(_read, cast("Sequence[object]", given)) if row is not None]
+        given = listed(rows, "abilities are loaded from the list that dump() gave")
+        read = [row for row in map(_read, given) if row is not None]
         now = self._clock()
         # learned by a clock that was ahead, it would count for longer than an hour
         self._known |= {(row.model, row.api_base): replace(row.ability(), at=min(row.at, now)) for row in read}

@@ -9,6 +9,7 @@ from pydantic import BaseModel
 from asyncmem.usage import Usage
 
 from .faults import AnswerError
+from .halves import mended
 
 _ONE_CALL = Usage(calls=1)
 WireMessage = dict[str, Any]
@@ -103,16 +104,16 @@ class ChatReply:
             raise AnswerError(f"a ChatReply has {', '.join(wrong)} of another type than its docstring says")
 
     def turn(self) -> WireMessage:
-        """The assistant's turn to append: ``message``, or one made from the reply's parts."""
-        if self.message:
-            return self.message
-        turn: WireMessage = {"role": "assistant", "content": self.content}
-        if self.tool_calls:
-            turn["tool_calls"] = [
-                {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
-                for call in self.tool_calls
-            ]
-        return turn
+        """The assistant's turn to append: ``message``, or one made from the reply's parts; such that it can be sent."""
+        turn = self.message
+        if not turn:
+            turn = {"role": "assistant", "content": self.content}
+            if self.tool_calls:
+                turn["tool_calls"] = [
+                    {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+                    for call in self.tool_calls
+                ]
+        return mended(turn)  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True, slots=True)

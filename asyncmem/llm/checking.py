@@ -1,16 +1,14 @@
 """What callers of ``LLM`` pass, checked (pure)."""
 
 import inspect
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
-from asyncmem.errors import ConfigurationError, InvalidInputError
+from asyncmem.errors import AsyncMemError, ConfigurationError, InvalidInputError
 
 from .chat import WireMessage
+from .halves import has_half
 from .schemas import texts
-
-_HALF = re.compile("[\ud800-\udfff]")
 
 _SHAPE = "a list of dicts in OpenAI's shape, such as [{'role': 'user', 'content': 'Hi'}]"
 NESTED = (
@@ -21,16 +19,24 @@ NESTED = (
 _OBSERVER = "objects with a method on_call(report)"
 
 
+def listed(given: object, rule: str, error: type[AsyncMemError] = InvalidInputError) -> Sequence[object]:
+    """What was given, which is a list or the like, and no text.
+
+    Raises:
+        InvalidInputError: it is not; or an error of another class.
+    """
+    if isinstance(given, str | bytes) or not isinstance(given, Sequence):
+        raise error(f"{rule}, not a {type(given).__name__}")
+    return cast("Sequence[object]", given)
+
+
 def clean_turns(messages: Sequence[Mapping[str, Any]]) -> list[WireMessage]:
     """A copy of the messages.
 
     Raises:
         InvalidInputError: there are none, they are no list of messages, or a text of theirs can't be sent.
     """
-    given = cast("object", messages)
-    if isinstance(given, str | bytes) or not isinstance(given, Sequence):
-        raise InvalidInputError(f"messages must be {_SHAPE}, not a {type(given).__name__}")
-    for place, message in enumerate(cast("Sequence[object]", given)):
+    for place, message in enumerate(listed(messages, f"messages must be {_SHAPE}")):
         if not isinstance(message, Mapping):
             raise InvalidInputError(f"messages must be {_SHAPE}: number {place} is a {type(message).__name__}")
     if not messages:
@@ -47,7 +53,7 @@ def check_texts(given: Sequence[str]) -> None:
         InvalidInputError: one holds half of a surrogate pair, which is no character.
     """
     for place, text in enumerate(given):
-        if isinstance(cast("object", text), str) and not text.isascii() and _HALF.search(text):
+        if isinstance(cast("object", text), str) and has_half(text):
             raise InvalidInputError(
                 f"text {place} holds half of a surrogate pair, which can't be sent: remove it, or read the text anew"
                 " with the right encoding"
@@ -60,10 +66,7 @@ def clean_texts(texts: Sequence[str], *, blank: bool = False) -> list[str]:
     Raises:
         InvalidInputError: they are no list of texts, or one is blank or can't be sent.
     """
-    given = cast("object", texts)
-    if isinstance(given, str | bytes) or not isinstance(given, Sequence):
-        raise InvalidInputError(f"texts must be a list of texts, not a {type(given).__name__}: pass [text] for one")
-    for place, text in enumerate(cast("Sequence[object]", given)):
+    for place, text in enumerate(listed(texts, "texts must be a list of texts, [text] for one")):
         if not isinstance(text, str):
             raise InvalidInputError(f"texts must be a list of str: number {place} is a {type(text).__name__}")
         if not blank and not text.strip():
@@ -73,14 +76,18 @@ def clean_texts(texts: Sequence[str], *, blank: bool = False) -> list[str]:
     return list(texts)
 
 
-def check_text(name: str, given: object) -> None:
-    """It is a text.
+def clean_ranking(query: str, texts: Sequence[str]) -> list[str]:
+    """A copy of the texts that are to be ranked.
 
     Raises:
-        InvalidInputError: it is not.
+        InvalidInputError: they are no list of texts, the query is no text, or one of them can't be sent.
     """
+    given = cast("object", query)
     if not isinstance(given, str):
-        raise InvalidInputError(f"{name} must be a str, not a {type(given).__name__}")
+        raise InvalidInputError(f"query must be a str, not a {type(given).__name__}")
+    ranked = clean_texts(texts, blank=True)
+    check_texts([*ranked, query])
+    return ranked
 
 
 def check_kind(name: str, given: object, kind: type, *, optional: bool = False) -> None:
@@ -99,9 +106,7 @@ def check_observers(given: object) -> None:
     Raises:
         ConfigurationError: they are not.
     """
-    if isinstance(given, str | bytes) or not isinstance(given, Sequence):
-        raise ConfigurationError(f"observers must be a list of {_OBSERVER}, not a {type(given).__name__}")
-    for observer in cast("Sequence[object]", given):
+    for observer in listed(given, f"observers must be a list of {_OBSERVER}", ConfigurationError):
         told: object = getattr(observer, "on_call", None)
         if isinstance(observer, type) or not callable(told):
             wrong = f"the class {observer.__name__}" if isinstance(observer, type) else f"a {type(observer).__name__}"

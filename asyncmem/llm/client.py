@@ -14,7 +14,7 @@ from asyncmem.settings import LLMSettings
 from .abilities import SHARED, Abilities
 from .asking import ask
 from .chat import ChatModel, ChatReply, WireMessage
-from .checking import NESTED, check_kind, check_observers, check_positive, check_text, clean_texts, clean_turns
+from .checking import NESTED, check_kind, check_observers, check_positive, clean_ranking, clean_texts, clean_turns
 from .counting import TokenCount, count_tokens
 from .embeddings import EmbedBatch, Embedder, Embeddings
 from .events import StreamEvent
@@ -267,8 +267,7 @@ class LLM:
             ConfigurationError: the model is one of your own.
             InvalidInputError: ``texts`` is no list of texts, or ``query`` no text.
         """
-        check_text("query", query)
-        texts = clean_texts(texts, blank=True)
+        texts = clean_ranking(query, texts)
         model = self._model
         if not isinstance(model, CompletionModel) or not model.ranks:
             raise ConfigurationError(f"{self.name} can't rerank: name a reranker that litellm knows")

@@ -17,20 +17,21 @@ class Start:
     """A call's turn to begin, which ends when it waits for so many things, or has had it for 30 ms.
 
     Args:
-        turns: hands turns out.
+        turns: hands turns out; ``None`` where all may begin at once.
         waits: what it waits for while it begins, the last being the network.
     """
 
-    def __init__(self, turns: asyncio.Semaphore, waits: int) -> None:
+    def __init__(self, turns: asyncio.Semaphore | None, waits: int) -> None:
         self._turns = turns
         self._waits = waits
-        self._late = asyncio.get_running_loop().call_later(PATIENCE, self.end)
+        self._late = None if turns is None else asyncio.get_running_loop().call_later(PATIENCE, self.end)
 
     def end(self) -> None:
         """Let the next call begin, if that was not done before."""
-        if not self._late.cancelled():
+        if self._turns is not None and self._late is not None:
             self._late.cancel()
             self._turns.release()
+            self._late = None
 
     @coroutine
     def through(self, work: Coroutine[Any, Any, T]) -> Generator[Any, Any, T]:
@@ -65,7 +66,7 @@ class Gate:
 
     def __init__(self, most: int) -> None:
         self._places = asyncio.Semaphore(most)
-        self._turns = asyncio.Semaphore(1 if most <= STEPPED else most)
+        self._turns = asyncio.Semaphore(1) if most <= STEPPED else None
 
     @asynccontextmanager
     async def passage(self, waits: int = 1) -> AsyncGenerator[Start]:
@@ -75,6 +76,9 @@ class Gate:
             waits: see ``Start``.
         """
         async with self._places:
+            if self._turns is None:
+                yield Start(None, waits)
+                return
             await self._turns.acquire()
             start = Start(self._turns, waits)
             try:

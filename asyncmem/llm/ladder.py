@@ -21,6 +21,7 @@ from .abilities import TIERS, lower
 from .chat import ChatReply, ChatRequest, WireMessage
 from .failures import Failure
 from .flows import Context, Flow, Patience, Send, is_bounded_by_default, sent_parameters
+from .halves import mended
 from .parsing import read_value
 from .schemas import check_schema, plain_schema, safe_name, safely_named, texts, with_schema
 from .validating import Reading
@@ -232,8 +233,8 @@ class Climb(Generic[T]):
             self._raise_unreadable(reply, problem)
         if self.repairs == 2 and self.context.settings.tier is None:
             self.tier = "text"
-        said = (reply.content or "")[:_MAX_QUOTED]
-        ask = f"That can't be used: {problem}. Answer again with only the JSON object."
+        said = mended((reply.content or "")[:_MAX_QUOTED])
+        ask = mended(f"That can't be used: {problem}. Answer again with only the JSON object.")
         self.more = [{"role": "assistant", "content": said}] if said.strip() else []
         self.more.append({"role": "user", "content": ask})
 

@@ -3,10 +3,12 @@
 import json
 import re
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import Any, TypeVar
 
 from pydantic import AliasChoices, AliasPath, BaseModel
 
+from .halves import mended
 from .lenient import Broken, Budget, Cut, LenientReader, is_array, is_object
 from .validating import Reading, validate
 
@@ -63,7 +65,7 @@ def _read(plain: str, schema: type[T], *, salvage: bool) -> Reading[T]:
     if isinstance(whole, str):
         plain = whole.strip()
         whole = _decode(plain)
-    clean = _paired if _SURROGATE.search(plain) else _same
+    clean = mended if _SURROGATE.search(plain) else _same
     if isinstance(whole, (dict, list)):
         return _first([clean(whole)], schema, alone=True)
     answer = _after_thoughts(plain)
@@ -79,12 +81,6 @@ def _read(plain: str, schema: type[T], *, salvage: bool) -> Reading[T]:
 
 def _same(value: Any) -> Any:
     return value
-
-
-def _paired(value: Any) -> Any:
-    """The value with every half of a surrogate pair replaced: no encoding, so no store, can hold one."""
-    text = json.dumps(value, ensure_ascii=False)
-    return json.loads(text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
 
 
 def _decode(text: str) -> Any:
@@ -186,6 +182,7 @@ def _fit(value: dict[str, Any], schema: type[T], depth: int = 0, *, alone: bool 
     return Reading(problem=f"the object has none of the fields {', '.join(sorted(names))}")
 
 
+@lru_cache(maxsize=256)
 def _names(schema: type[BaseModel]) -> frozenset[str]:
     """What its fields may be called in JSON: their names and aliases."""
     found = set(schema.model_fields)

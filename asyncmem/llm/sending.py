@@ -60,6 +60,8 @@ class Sender:
 
     def tell(self, kind: str, outcome: ChatReply | EmbedReply | RankReply | Failure, began: float) -> None:
         """Tell the observers what came of a request that was sent at that time of the loop's clock."""
+        if not self.observers:
+            return
         error = outcome.name if isinstance(outcome, Failure) else ""
         seconds = asyncio.get_running_loop().time() - began
         tell(self.observers, CallReport(self.model.name, kind, outcome.usage, seconds, error))
@@ -102,12 +104,13 @@ class Sender:
         """
         try:
             # the operation's deadline bounds also the wait in line; then the one request's; a model may keep it itself
-            grown = None if request.timeout is None else request.timeout + GRACE
-            async with asyncio.timeout(context.left()), self.passage() as start:
+            async with asyncio.timeout(context.left()) as bound, self.passage() as start:
                 await self.load()
-                async with asyncio.timeout(grown):
-                    sent.append(True)
-                    answer = await start.through(awaited(call(request)))
+                if request.timeout is not None:
+                    left = min(request.timeout + GRACE, context.left())
+                    bound.reschedule(asyncio.get_running_loop().time() + left)
+                sent.append(True)
+                answer = await start.through(awaited(call(request)))
             if isinstance(answer, ChatReply | EmbedReply | RankReply):
                 return cast("A", answer)
             wrong = AnswerError(f"it returned a {named(answer)}: a ChatReply is wanted")

@@ -17,6 +17,8 @@ from asyncmem.types import Tier
 from asyncmem.usage import Usage
 
 from .chat import ToolCall, WireMessage
+from .checking import listed
+from .halves import mended
 from .parsing import read_arguments
 from .schemas import check_schema, full_schema
 
@@ -83,11 +85,8 @@ def check_tools(tools: Sequence[AnyTool]) -> None:
     Raises:
         InvalidInputError: they are not.
     """
-    given = cast("object", tools)
-    if isinstance(given, str | bytes) or not isinstance(given, Sequence):
-        raise InvalidInputError(f"tools must be a list of Tool values, not a {type(given).__name__}")
     names: list[str] = []
-    for tool in cast("Sequence[object]", given):
+    for tool in listed(tools, "tools must be a list of Tool values"):
         if not isinstance(tool, Tool):
             raise InvalidInputError(f"tools must be a list of Tool values: one is a {type(tool).__name__}")
         names.append(tool.name)
@@ -153,7 +152,7 @@ class Toolbox:
         """Carry out the call; what the model is told, be it that the call made no sense."""
         result = await self._carry_out(call)
         self.results.append(result)
-        return result.answer
+        return mended(result.answer)  # type: ignore[no-any-return]
 
     async def _carry_out(self, call: ToolCall) -> ToolResult:
         tool = self._tools.get(call.name)

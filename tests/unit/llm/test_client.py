@@ -590,6 +590,9 @@ async def test_text_that_cannot_be_sent_is_refused() -> None:
         await LLM(model).complete([{"role": "user", "content": "a\ud800b"}])
     with pytest.raises(InvalidInputError, match="text 1 holds"):
         await embedding_llm(Vectors()).embed(["fine", "\udfff"])
+    for query, texts in (("tea", ["fine", "\ud801"]), ("\ud801", ["fine"])):
+        with pytest.raises(InvalidInputError, match="text 1 holds"):
+            await embedding_llm(Vectors()).rerank(query, texts)
 
 
 @pytest.mark.parametrize("messages", ["hi", b"hi", {"role": "user", "content": "hi"}, [5], ["hi"], None, 5])

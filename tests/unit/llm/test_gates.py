@@ -21,6 +21,7 @@ async def test_calls_begin_one_a_turn_up_to_a_bound_of_16(most: int, each: int) 
     async def call() -> None:
         async with gate.passage():
             began.append(turns)
+            await asyncio.sleep(0)
 
     tasks = [asyncio.ensure_future(call()) for _ in range(5 * each)]
     while not all(task.done() for task in tasks):

@@ -1,5 +1,6 @@
 """What the ladder does besides single decisions: learning, pinning, bounds, repairs, parameters."""
 
+import json
 import logging
 from typing import Any
 
@@ -191,6 +192,13 @@ def test_repair_carries_the_reply_and_what_was_wrong() -> None:
     assert [m["role"] for m in second] == ["system", "user", "user"]
     assert "the reply was empty" in second[-1]["content"]
     assert played.tiers == ["native", "native", "text"]
+
+
+def test_repair_of_a_reply_that_no_encoding_holds() -> None:
+    """Half of a surrogate pair, where a model was cut or wrote nonsense, is not sent back: no request can hold one."""
+    played = play([reply('{"ids": "\ud83d"}, \ud83d\ude00'), reply()])
+    assert played.requests[1].messages[-2]["content"] == '{"ids": "\ufffd"}, \U0001f600'
+    json.dumps(played.requests[1].messages, ensure_ascii=False).encode()
 
 
 def test_step_of_the_last_repair_is_not_learned() -> None:

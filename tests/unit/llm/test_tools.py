@@ -19,6 +19,7 @@ pytestmark = pytest.mark.anyio
 PROMPT = [{"role": "system", "content": "You keep notes."}, {"role": "user", "content": "I play go in Porto"}]
 REFUSED = ModelRequestError("this model does not support tools", status=400)
 BARE = ModelRequestError("Bad Request", status=400)
+CALLED = [{"id": "call_1", "type": "function", "function": {"name": "add", "arguments": "\ufffd"}}]
 
 
 class Add(BaseModel):
@@ -117,6 +118,28 @@ async def test_fields_of_the_provider_are_kept() -> None:
     async with ScriptedModel([said, "Done."]) as model:
         await LLM(model).run_tools(PROMPT, Notes().tools)
     assert model.requests[1].messages[2] == turn
+
+
+async def test_what_no_encoding_holds_is_not_sent() -> None:
+    """Half of a surrogate pair in a reply, a call or a tool's answer is replaced: the next request can be sent."""
+    half = "\ud83d"
+    kept = {"role": "assistant", "content": half, "extra": [{"signature": half}, 1, None]}
+    said = tool_reply(("add", {"memory": "Plays go"}))
+    fields = ChatReply(content=half, tool_calls=said.tool_calls, finish_reason="tool_calls", message=kept)
+    parts = ChatReply(content=half, tool_calls=(ToolCall("call_1", "add", half),), finish_reason="tool_calls")
+    assert parts.turn() == {"role": "assistant", "content": "\ufffd", "tool_calls": CALLED}
+
+    async def run(_: Add) -> str:
+        return f"added {half}"
+
+    async with ScriptedModel([fields, "Noted."]) as model:
+        done = await LLM(model).run_tools(PROMPT, [Tool("add", "Add a note.", Add, run)])
+    assert model.requests[1].messages[2:] == [
+        {"role": "assistant", "content": "\ufffd", "extra": [{"signature": "\ufffd"}, 1, None]},
+        {"role": "tool", "tool_call_id": "call_1", "content": "added \ufffd"},
+    ]
+    assert kept["content"] == half
+    json.dumps(done.messages, ensure_ascii=False).encode()
 
 
 async def test_rounds_are_bounded() -> None:
