@@ -115,7 +115,8 @@ class LLMSettings(_Frozen):
         timeout: seconds one request may take.
         deadline: seconds one operation may take, all retries and steps of the ladder included.
         retries: how often a request that failed for a passing reason is sent again.
-        concurrency: requests of one event loop at once; more wait in line.
+        concurrency: requests of one event loop at once; more wait in line. Up to 16 begin one after another, which
+            keeps the loop responsive; a higher number begins all at once, which takes less CPU.
         tier: pin a step of the ladder; ``None`` lets answers teach it.
         tools: offer tools (``True``), never (``False``), or let answers teach it (``None``).
         extra: further keyword arguments of ``litellm.acompletion``, such as ``extra_headers``; none that asyncmem
