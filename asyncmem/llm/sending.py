@@ -4,8 +4,9 @@ import asyncio
 from collections.abc import Awaitable, Callable, Generator, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar, cast
+from typing import Any, Generic, TypeVar, cast
 
+from .aside import aside, size_of
 from .chat import ChatModel, ChatReply, ChatRequest, ScriptError, StreamingModel
 from .closing import is_cancelled
 from .embeddings import EmbedReply, EmbedRequest
@@ -25,6 +26,13 @@ _CANCELLED = Failure("CancelledError", known="APIConnectionError")
 """A call that nobody waited for to its end: what it cost, nobody knows."""
 GRACE = 0.25
 """Seconds that a model has beyond a request's timeout, which it may keep itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ended(Generic[R]):
+    """A flow's end."""
+
+    value: R
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,14 +57,12 @@ class Sender:
         kind: str = "chat",
     ) -> R:
         """Send what the flow asks for until it returns."""
-        try:
-            step = next(flow)
-            while True:
-                if step.after:
-                    await asyncio.sleep(step.after)
-                step = flow.send(await self._observed(context, call, step.request, kind))
-        except StopIteration as stop:
-            return stop.value  # type: ignore[no-any-return]
+        step = advance(flow)
+        while isinstance(step, Send):
+            if step.after:
+                await asyncio.sleep(step.after)
+            step = await resumed(flow, await self._observed(context, call, step.request, kind), step.request)
+        return step.value
 
     def tell(self, kind: str, outcome: ChatReply | EmbedReply | RankReply | Failure, began: float) -> None:
         """Tell the observers what came of a request that was sent at that time of the loop's clock."""
@@ -117,7 +123,27 @@ class Sender:
             failure = Failure.of(wrong, self.own(request))
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001  a model of the user's own may raise anything
             failure = to_failure(error, sent=bool(sent), own=self.own(request))
-        return failure.heard(texts(request.messages) if isinstance(request, ChatRequest) else request.texts)
+        told = told_by(request)
+        return await aside(size_of(failure, told), failure.heard, told)
+
+
+def advance(flow: Generator[Send[Q], Any, R], outcome: object = None) -> Send[Q] | Ended[R]:
+    """What the flow asks for next, after this outcome of what it asked for before."""
+    try:
+        return flow.send(outcome)
+    except StopIteration as stop:
+        return Ended(stop.value)
+
+
+async def resumed(flow: Generator[Send[Q], Any, R], outcome: object, request: Q) -> Send[Q] | Ended[R]:
+    """The same; a failure of a long request, whose words are looked for in what it tells, in a worker thread."""
+    size = size_of(outcome, told_by(request)) if isinstance(outcome, Failure) else 0
+    return await aside(size, advance, flow, outcome)
+
+
+def told_by(request: ChatRequest | EmbedRequest | RankRequest) -> list[str]:
+    """The texts that the model was told."""
+    return texts(request.messages) if isinstance(request, ChatRequest) else request.texts
 
 
 def to_failure(error: BaseException, *, sent: bool, own: str = "") -> Failure:

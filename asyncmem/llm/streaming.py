@@ -7,14 +7,14 @@ from contextlib import aclosing
 from dataclasses import replace
 from typing import cast
 
+from .aside import aside, size_of
 from .chat import ChatDelta, ChatReply, ChatRequest, StreamingModel
 from .closing import closed
 from .events import TextDelta
 from .failures import Failure
 from .faults import AnswerError, awaited, named
-from .flows import Context, Flow
-from .schemas import texts
-from .sending import GRACE, Sender, to_failure
+from .flows import Context, Flow, Send
+from .sending import GRACE, Sender, advance, resumed, to_failure, told_by
 
 _ABANDONED = Failure("Abandoned", known="APIConnectionError", begun=True)
 """A reply that nobody waited for to its end: what it cost, nobody knows."""
@@ -28,26 +28,24 @@ async def speak(sender: Sender, context: Context, flow: Flow[ChatReply]) -> Asyn
     Raises:
         ModelError: the flow gave up, or a reply broke off after a piece of it was given out.
     """
-    try:
-        step = next(flow)
-        while True:
-            if step.after:
-                await asyncio.sleep(step.after)
-            told, outcome = False, cast("ChatReply | Failure", _ABANDONED)
-            async with aclosing(_observed(sender, context, step.request)) as parts:
-                async for part in parts:
-                    if isinstance(part, TextDelta):
-                        told = True
-                        yield part
-                    else:
-                        outcome = part
-            if told and isinstance(outcome, Failure):
-                context.usage += outcome.usage
-                raise context.error(outcome, texts(step.request.messages), outcome.cause)
-            step = flow.send(outcome)
-    except StopIteration as stop:
-        reply: ChatReply = stop.value
-    yield reply
+    step = advance(flow)
+    while isinstance(step, Send):
+        if step.after:
+            await asyncio.sleep(step.after)
+        spoken, outcome = False, cast("ChatReply | Failure", _ABANDONED)
+        async with aclosing(_observed(sender, context, step.request)) as parts:
+            async for part in parts:
+                if isinstance(part, TextDelta):
+                    spoken = True
+                    yield part
+                else:
+                    outcome = part
+        if spoken and isinstance(outcome, Failure):
+            context.usage += outcome.usage
+            told = told_by(step.request)
+            raise await aside(size_of(outcome, told), context.error, outcome, told, outcome.cause)
+        step = await resumed(flow, outcome, step.request)
+    yield step.value
 
 
 async def _observed(
@@ -61,7 +59,8 @@ async def _observed(
         async with aclosing(_steps(sender, context, request)) as steps:
             async for step in steps:
                 if isinstance(step, Failure):
-                    outcome = step.heard(texts(request.messages))
+                    told = told_by(request)
+                    outcome = await aside(size_of(step, told), step.heard, told)
                     continue
                 if text := _news(step, said):
                     said.append(text)
