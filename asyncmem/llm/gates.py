@@ -58,8 +58,8 @@ class Gate:
     Calls that begin together stay together: all their replies are then worked on in one turn of the loop, and nothing
     else runs meanwhile. litellm also prepares a request in a worker thread, and threads take the interpreter from each
     other: while one prepares, beginning another takes the loop twice as long. So a call begins when the one before has
-    sent its request, and the loop's largest lag is a tenth of what it is when all begin at once. That is the slower way,
-    though, the more calls there are: work on many replies in one go is done faster.
+    sent its request, and the loop's largest lag is a tenth of what it is when all begin at once. That is the slower
+    way, though, the more calls there are: work on many replies in one go is done faster.
 
     Source: ``benchmarks/llm.py``.
     """
