@@ -1,23 +1,31 @@
-"""Work on long texts in a worker thread, so that the event loop goes on meanwhile."""
+"""Looking for a request's words in what its failure says: where both are long, in a worker thread."""
 
-from collections.abc import Callable, Sequence
-from typing import TypeVar, TypeVarTuple, Unpack
+from collections.abc import Sequence
 
 import anyio.to_thread
+from anyio import CapacityLimiter
+from anyio.lowlevel import RunVar
 
 from .failures import Failure
 
-R = TypeVar("R")
-Ts = TypeVarTuple("Ts")
-LONG = 4_000
-"""Characters that are worked on at once: more would hold the loop for longer than 20 ms."""
+_LONG_FAILURE = 2_000
+_LONG_PROMPT = 100_000
+"""Characters; what goes beyond holds the event loop for longer than 10 ms."""
+_limiter: RunVar[CapacityLimiter] = RunVar("asyncmem.llm.aside")
 
 
-async def aside(size: int, work: Callable[[Unpack[Ts]], R], *arguments: *Ts) -> R:
-    """What the work gives, which goes through so many characters; it is waited for also by who is cancelled."""
-    return await anyio.to_thread.run_sync(work, *arguments) if size > LONG else work(*arguments)
+async def heard(failure: Failure, told: Sequence[str]) -> Failure:
+    """The failure of a request that told the model this, in the provider's own words: without what they repeat."""
+    if len(failure.text) > _LONG_FAILURE or (failure.text and sum(map(len, told)) > _LONG_PROMPT):
+        # the usual threads may all be waiting for this very call
+        return await anyio.to_thread.run_sync(failure.heard, told, abandon_on_cancel=True, limiter=_own())
+    return failure.heard(told)
 
 
-def size_of(failure: Failure, told: Sequence[str]) -> int:
-    """Characters that are gone through to tell a failure's own words from those that the model was told."""
-    return len(failure.text) + sum(map(len, told))
+def _own() -> CapacityLimiter:
+    """This loop's limiter of threads that do nothing else."""
+    found = _limiter.get(None)
+    if found is None:
+        found = CapacityLimiter(2)
+        _limiter.set(found)
+    return found

@@ -105,7 +105,7 @@ class ChatReply:
 
     def turn(self) -> WireMessage:
         """The assistant's turn to append: ``message``, or one made from the reply's parts; such that it can be sent."""
-        turn = self.message
+        turn: WireMessage = self.message
         if not turn:
             turn = {"role": "assistant", "content": self.content}
             if self.tool_calls:

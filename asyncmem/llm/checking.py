@@ -86,7 +86,9 @@ def clean_ranking(query: str, texts: Sequence[str]) -> list[str]:
     if not isinstance(given, str):
         raise InvalidInputError(f"query must be a str, not a {type(given).__name__}")
     ranked = clean_texts(texts, blank=True)
-    check_texts([*ranked, query])
+    check_texts(ranked)
+    if has_half(query):
+        raise InvalidInputError("the query holds half of a surrogate pair, which can't be sent: remove it")
     return ranked
 
 

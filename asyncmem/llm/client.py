@@ -265,7 +265,7 @@ class LLM:
         Raises:
             ModelError: the call failed.
             ConfigurationError: the model is one of your own.
-            InvalidInputError: ``texts`` is no list of texts, or ``query`` no text.
+            InvalidInputError: ``texts`` is no list of texts, ``query`` no text, or one of them can't be sent.
         """
         texts = clean_ranking(query, texts)
         model = self._model

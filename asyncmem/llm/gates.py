@@ -10,15 +10,15 @@ T = TypeVar("T")
 STEPPED = 16
 """Up to this bound calls begin one after another; a higher bound asks for throughput instead."""
 PATIENCE = 0.03
-"""Seconds that one call which begins holds up the others at most."""
+"""Seconds that a call may have for beginning, others waiting."""
 
 
 class Start:
-    """A call's turn to begin, which ends when it waits for so many things, or has had it for 30 ms.
+    """A call's turn to begin. It ends when the call sends its request, or after 30 ms.
 
     Args:
         turns: hands turns out; ``None`` where all may begin at once.
-        waits: what it waits for while it begins, the last being the network.
+        waits: how often the call waits before that, the last time for the network.
     """
 
     def __init__(self, turns: asyncio.Semaphore | None, waits: int) -> None:
@@ -35,19 +35,21 @@ class Start:
 
     @coroutine
     def through(self, work: Coroutine[Any, Any, T]) -> Generator[Any, Any, T]:
-        """What the work gives, its waits counted."""
+        """What the call gives, its waits counted."""
+        thrown: list[BaseException] = []
         try:
             awaited = work.send(None)
             while True:
                 self._waits -= 1
                 if self._waits == 0:
                     self.end()
+                given = None
                 try:
                     given = yield awaited
                 except BaseException as error:  # noqa: BLE001  it is the work's, which may be cancelled
-                    awaited = work.throw(error)
-                else:
-                    awaited = work.send(given)
+                    thrown.append(error)
+                # not while it is handled: all that the work raises would have it as its context, prompt and key in it
+                awaited = work.throw(thrown.pop()) if thrown else work.send(given)
         except StopIteration as stop:
             return stop.value  # type: ignore[no-any-return]
 

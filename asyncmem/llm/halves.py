@@ -3,6 +3,8 @@
 import re
 from typing import Any
 
+from .lenient import is_array, is_object
+
 _HALF = re.compile("[\ud800-\udfff]")
 
 
@@ -15,6 +17,6 @@ def mended(value: Any) -> Any:
     """A copy of some JSON: halves that belong together joined, others replaced by the sign for what is no character."""
     if isinstance(value, str):
         return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace") if has_half(value) else value
-    if isinstance(value, dict):
+    if is_object(value):
         return {mended(key): mended(each) for key, each in value.items()}
-    return [mended(each) for each in value] if isinstance(value, list) else value
+    return [mended(each) for each in value] if is_array(value) else value

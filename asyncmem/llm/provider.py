@@ -80,7 +80,7 @@ class CompletionModel:
 
     @property
     def waits(self) -> int:
-        """What a call waits for when it begins: litellm prepares it in a worker thread before it sends it."""
+        """How often a call waits until it is sent: litellm mostly prepares it in a worker thread before."""
         return 1 if self._own else 2
 
     async def load(self) -> None:

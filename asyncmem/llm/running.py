@@ -13,6 +13,7 @@ from .asking import ask
 from .chat import ChatReply, WireMessage
 from .events import RunFinished, StreamEvent, TextDelta, ToolDone, ToolStarted
 from .flows import Context, Flow
+from .halves import mended
 from .ladder import Climb, Structured
 from .sending import Sender
 from .streaming import speak
@@ -173,7 +174,7 @@ class ToolLoop:
             self._context.learn("it called one", tools=True)
             for call in reply.tool_calls:
                 yield ToolStarted(call)
-                turns.append({"role": "tool", "tool_call_id": call.id, "content": await self._box.answer(call)})
+                turns.append({"role": "tool", "tool_call_id": mended(call.id), "content": await self._box.answer(call)})
                 yield ToolDone(self._box.results[-1])
             if found := self._has_ended(len(reply.tool_calls)):
                 stopped = found

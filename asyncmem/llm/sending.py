@@ -4,9 +4,9 @@ import asyncio
 from collections.abc import Awaitable, Callable, Generator, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, TypeVar, cast
 
-from .aside import aside, size_of
+from .aside import heard
 from .chat import ChatModel, ChatReply, ChatRequest, ScriptError, StreamingModel
 from .closing import is_cancelled
 from .embeddings import EmbedReply, EmbedRequest
@@ -26,13 +26,6 @@ _CANCELLED = Failure("CancelledError", known="APIConnectionError")
 """A call that nobody waited for to its end: what it cost, nobody knows."""
 GRACE = 0.25
 """Seconds that a model has beyond a request's timeout, which it may keep itself."""
-
-
-@dataclass(frozen=True, slots=True)
-class Ended(Generic[R]):
-    """A flow's end."""
-
-    value: R
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +50,14 @@ class Sender:
         kind: str = "chat",
     ) -> R:
         """Send what the flow asks for until it returns."""
-        step = advance(flow)
-        while isinstance(step, Send):
-            if step.after:
-                await asyncio.sleep(step.after)
-            step = await resumed(flow, await self._observed(context, call, step.request, kind), step.request)
-        return step.value
+        try:
+            step = next(flow)
+            while True:
+                if step.after:
+                    await asyncio.sleep(step.after)
+                step = flow.send(await self._observed(context, call, step.request, kind))
+        except StopIteration as stop:
+            return stop.value  # type: ignore[no-any-return]
 
     def tell(self, kind: str, outcome: ChatReply | EmbedReply | RankReply | Failure, began: float) -> None:
         """Tell the observers what came of a request that was sent at that time of the loop's clock."""
@@ -98,7 +93,12 @@ class Sender:
         except asyncio.CancelledError:
             self.tell(kind, replace(_CANCELLED, sent=bool(sent)), began)
             raise
-        self.tell(kind, outcome, began)
+        try:
+            if isinstance(outcome, Failure):
+                told = texts(request.messages) if isinstance(request, ChatRequest) else request.texts
+                outcome = await heard(outcome, told)
+        finally:
+            self.tell(kind, outcome, began)
         return outcome
 
     async def _send(
@@ -120,30 +120,9 @@ class Sender:
             if isinstance(answer, ChatReply | EmbedReply | RankReply):
                 return cast("A", answer)
             wrong = AnswerError(f"it returned a {named(answer)}: a ChatReply is wanted")
-            failure = Failure.of(wrong, self.own(request))
+            return Failure.of(wrong, self.own(request))
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001  a model of the user's own may raise anything
-            failure = to_failure(error, sent=bool(sent), own=self.own(request))
-        told = told_by(request)
-        return await aside(size_of(failure, told), failure.heard, told)
-
-
-def advance(flow: Generator[Send[Q], Any, R], outcome: object = None) -> Send[Q] | Ended[R]:
-    """What the flow asks for next, after this outcome of what it asked for before."""
-    try:
-        return flow.send(outcome)
-    except StopIteration as stop:
-        return Ended(stop.value)
-
-
-async def resumed(flow: Generator[Send[Q], Any, R], outcome: object, request: Q) -> Send[Q] | Ended[R]:
-    """The same; a failure of a long request, whose words are looked for in what it tells, in a worker thread."""
-    size = size_of(outcome, told_by(request)) if isinstance(outcome, Failure) else 0
-    return await aside(size, advance, flow, outcome)
-
-
-def told_by(request: ChatRequest | EmbedRequest | RankRequest) -> list[str]:
-    """The texts that the model was told."""
-    return texts(request.messages) if isinstance(request, ChatRequest) else request.texts
+            return to_failure(error, sent=bool(sent), own=self.own(request))
 
 
 def to_failure(error: BaseException, *, sent: bool, own: str = "") -> Failure:

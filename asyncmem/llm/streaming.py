@@ -7,14 +7,15 @@ from contextlib import aclosing
 from dataclasses import replace
 from typing import cast
 
-from .aside import aside, size_of
+from .aside import heard
 from .chat import ChatDelta, ChatReply, ChatRequest, StreamingModel
 from .closing import closed
 from .events import TextDelta
 from .failures import Failure
 from .faults import AnswerError, awaited, named
-from .flows import Context, Flow, Send
-from .sending import GRACE, Sender, advance, resumed, to_failure, told_by
+from .flows import Context, Flow
+from .schemas import texts
+from .sending import GRACE, Sender, to_failure
 
 _ABANDONED = Failure("Abandoned", known="APIConnectionError", begun=True)
 """A reply that nobody waited for to its end: what it cost, nobody knows."""
@@ -28,24 +29,26 @@ async def speak(sender: Sender, context: Context, flow: Flow[ChatReply]) -> Asyn
     Raises:
         ModelError: the flow gave up, or a reply broke off after a piece of it was given out.
     """
-    step = advance(flow)
-    while isinstance(step, Send):
-        if step.after:
-            await asyncio.sleep(step.after)
-        spoken, outcome = False, cast("ChatReply | Failure", _ABANDONED)
-        async with aclosing(_observed(sender, context, step.request)) as parts:
-            async for part in parts:
-                if isinstance(part, TextDelta):
-                    spoken = True
-                    yield part
-                else:
-                    outcome = part
-        if spoken and isinstance(outcome, Failure):
-            context.usage += outcome.usage
-            told = told_by(step.request)
-            raise await aside(size_of(outcome, told), context.error, outcome, told, outcome.cause)
-        step = await resumed(flow, outcome, step.request)
-    yield step.value
+    try:
+        step = next(flow)
+        while True:
+            if step.after:
+                await asyncio.sleep(step.after)
+            told, outcome = False, cast("ChatReply | Failure", _ABANDONED)
+            async with aclosing(_observed(sender, context, step.request)) as parts:
+                async for part in parts:
+                    if isinstance(part, TextDelta):
+                        told = True
+                        yield part
+                    else:
+                        outcome = part
+            if told and isinstance(outcome, Failure):
+                context.usage += outcome.usage
+                raise context.error(outcome, texts(step.request.messages), outcome.cause)
+            step = flow.send(outcome)
+    except StopIteration as stop:
+        reply: ChatReply = stop.value
+    yield reply
 
 
 async def _observed(
@@ -59,8 +62,8 @@ async def _observed(
         async with aclosing(_steps(sender, context, request)) as steps:
             async for step in steps:
                 if isinstance(step, Failure):
-                    told = told_by(request)
-                    outcome = await aside(size_of(step, told), step.heard, told)
+                    outcome = step
+                    outcome = await heard(step, texts(request.messages))
                     continue
                 if text := _news(step, said):
                     said.append(text)
@@ -123,7 +126,7 @@ async def _pieces(sender: Sender, request: ChatRequest) -> AsyncGenerator[ChatDe
         model = sender.model
         if request.stream and isinstance(model, StreamingModel):
             given: object = model.stream(request)
-            found: object = await given if inspect.isawaitable(given) else given
+            found = await start.through(awaited(given)) if inspect.isawaitable(given) else given
             if not hasattr(found, "__aiter__"):
                 raise AnswerError(f"it must be an async generator, which a {named(found)} is not")
             async with closed(cast("AsyncIterator[ChatDelta]", found)) as stream:

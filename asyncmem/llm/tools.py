@@ -152,7 +152,7 @@ class Toolbox:
         """Carry out the call; what the model is told, be it that the call made no sense."""
         result = await self._carry_out(call)
         self.results.append(result)
-        return mended(result.answer)  # type: ignore[no-any-return]
+        return result.answer
 
     async def _carry_out(self, call: ToolCall) -> ToolResult:
         tool = self._tools.get(call.name)
@@ -172,7 +172,7 @@ class Toolbox:
         given: object = tool.run(arguments)
         if not inspect.isawaitable(given):
             raise InvalidInputError(f"the run of the tool {tool.name} must be async: its call gave no awaitable")
-        self._done[same] = await given
+        self._done[same] = mended(await given)
         return ToolResult(call.name, arguments, self._done[same])
 
 

@@ -47,29 +47,73 @@ async def test_no_more_than_so_many_are_inside() -> None:
     assert most == 2
 
 
-@pytest.mark.parametrize(("waits", "before"), [(1, 0), (2, 1), (3, 2)])
-async def test_one_begins_when_the_one_before_waits_for_so_many_things(waits: int, before: int) -> None:
+@pytest.mark.parametrize("waits", [1, 2, 3])
+async def test_one_begins_when_the_one_before_waits_for_so_many_things(
+    waits: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What is prepared in a worker thread is prepared before the next call begins, whatever it takes after that."""
+    monkeypatch.setattr(gates, "PATIENCE", 60.0)
     gate = Gate(16)
-    prepared: list[int] = []
-    answered = [asyncio.get_running_loop().create_future() for _ in range(4)]
+    steps: list[tuple[int, int]] = []
+    answer = asyncio.Event()
 
     async def work(n: int) -> None:
-        assert prepared == [each for each in range(n) for _ in range(before)]
-        for _ in range(before):
-            await asyncio.to_thread(prepared.append, n)
-        await answered[n]
+        for step in range(waits - 1):
+            await asyncio.to_thread(steps.append, (n, step))
+        steps.append((n, waits - 1))
+        await answer.wait()
 
     async def call(n: int) -> None:
         async with gate.passage(waits) as start:
             await start.through(work(n))
 
     tasks = [asyncio.ensure_future(call(n)) for n in range(4)]
-    while len(prepared) < 4 * before:
-        await asyncio.sleep(0.001)
-    for future in reversed(answered):
-        future.set_result(None)
-    await asyncio.gather(*tasks)
+    async with asyncio.timeout(10):
+        while len(steps) < 4 * waits:
+            await asyncio.sleep(0.001)
+        assert steps == [(n, step) for n in range(4) for step in range(waits)]
+        answer.set()
+        await asyncio.gather(*tasks)
+
+
+async def test_none_begins_before_the_one_before_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A call that has its turn and does not wait for anything yet is the only one."""
+    monkeypatch.setattr(gates, "PATIENCE", 60.0)
+    gate = Gate(16)
+    begun = asyncio.Event()
+
+    async def next_one() -> None:
+        async with gate.passage():
+            begun.set()
+
+    async with gate.passage() as start:
+        task = asyncio.ensure_future(next_one())
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert not begun.is_set()
+        await start.through(begun.wait())
+    await task
+
+
+async def test_no_error_carries_what_came_before_it() -> None:
+    """What the work raises after a failure that it took care of has no context: it may hold a prompt and a key."""
+    gate = Gate(1)
+
+    async def work() -> None:
+        failing = asyncio.get_running_loop().create_future()
+        failing.set_exception(OSError("the prompt"))
+        failed = False
+        try:
+            await failing
+        except OSError:
+            failed = True
+        if failed:
+            raise LookupError("unchained")
+
+    async with gate.passage() as start:
+        with pytest.raises(LookupError) as caught:
+            await start.through(work())
+    assert caught.value.__context__ is None
 
 
 async def test_one_that_takes_long_to_begin_holds_nobody_up(monkeypatch: pytest.MonkeyPatch) -> None:

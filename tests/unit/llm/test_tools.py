@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial, wraps
 from typing import Any
 
@@ -125,7 +126,8 @@ async def test_what_no_encoding_holds_is_not_sent() -> None:
     half = "\ud83d"
     kept = {"role": "assistant", "content": half, "extra": [{"signature": half}, 1, None]}
     said = tool_reply(("add", {"memory": "Plays go"}))
-    fields = ChatReply(content=half, tool_calls=said.tool_calls, finish_reason="tool_calls", message=kept)
+    called = (replace(said.tool_calls[0], id=half),)
+    fields = ChatReply(content=half, tool_calls=called, finish_reason="tool_calls", message=kept)
     parts = ChatReply(content=half, tool_calls=(ToolCall("call_1", "add", half),), finish_reason="tool_calls")
     assert parts.turn() == {"role": "assistant", "content": "\ufffd", "tool_calls": CALLED}
 
@@ -136,8 +138,9 @@ async def test_what_no_encoding_holds_is_not_sent() -> None:
         done = await LLM(model).run_tools(PROMPT, [Tool("add", "Add a note.", Add, run)])
     assert model.requests[1].messages[2:] == [
         {"role": "assistant", "content": "\ufffd", "extra": [{"signature": "\ufffd"}, 1, None]},
-        {"role": "tool", "tool_call_id": "call_1", "content": "added \ufffd"},
+        {"role": "tool", "tool_call_id": "\ufffd", "content": "added \ufffd"},
     ]
+    assert done.results[0].answer == "added \ufffd"
     assert kept["content"] == half
     json.dumps(done.messages, ensure_ascii=False).encode()
 
