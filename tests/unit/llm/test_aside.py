@@ -60,7 +60,7 @@ async def streamed(llm: LLM, prompt: list[dict[str, Any]]) -> list[StreamEvent]:
 @pytest.mark.parametrize(("times", "aside"), [(20, False), (8_000, True)])
 async def test_failures_of_long_requests_leave_the_loop_free(threads: list[int], times: int, *, aside: bool) -> None:
     """Short ones are looked at at once, long ones elsewhere; no error shows anything of one."""
-    said = "Ines plays go. " * times
+    said = "Lin plays go. " * times
     prompt = [{"role": "user", "content": said}]
     refusing = LLM(Refusing(), LLMSettings(retries=0))
     broken = LLM(Streamer([ChatDelta("Well"), Refused(f"Bad input: {said}")]), LLMSettings(retries=0))
@@ -76,7 +76,7 @@ async def test_failures_of_long_requests_leave_the_loop_free(threads: list[int],
         threads.clear()
         with pytest.raises(kind) as caught:
             await call()
-        assert "Ines" not in str(caught.value)
+        assert "Lin" not in str(caught.value)
         assert (caught.value.__cause__, caught.value.__context__) == (None, None)
         assert threads
         assert all((thread != threading.get_ident()) is aside for thread in threads)
@@ -97,7 +97,7 @@ async def test_observers_hear_of_a_failure_that_nobody_waited_for(
     monkeypatch.setattr(Failure, "heard", slow)
     watcher = Watcher()
     llm = LLM(Refusing(), LLMSettings(retries=0), observers=[watcher])
-    prompt = [{"role": "user", "content": "Ines plays go. " * 3_000}]
+    prompt = [{"role": "user", "content": "Lin plays go. " * 3_000}]
     task = asyncio.ensure_future(streamed(llm, prompt) if streams else llm.complete(prompt))
     await asyncio.to_thread(entered.wait, 10)
     task.cancel()
@@ -110,7 +110,7 @@ async def test_observers_hear_of_a_failure_that_nobody_waited_for(
 async def test_threads_that_all_wait_for_a_failure_are_not_needed_for_it() -> None:
     """Where every usual thread waits for a call that fails, as a web framework's may, it fails all the same."""
     llm = LLM(Refusing(), LLMSettings(retries=0))
-    prompt = [{"role": "user", "content": "Ines plays go. " * 3_000}]
+    prompt = [{"role": "user", "content": "Lin plays go. " * 3_000}]
     limiter = anyio.to_thread.current_default_thread_limiter()
     held = int(limiter.total_tokens)
     holders = [object() for _ in range(held)]
