@@ -112,9 +112,8 @@ class Sender:
             # the operation's deadline bounds also the wait in line; then the one request's; a model may keep it itself
             async with asyncio.timeout(context.left()) as bound, self.passage() as start:
                 await self.load()
-                if request.timeout is not None:
-                    left = min(request.timeout + GRACE, context.left())
-                    bound.reschedule(asyncio.get_running_loop().time() + left)
+                grown = float("inf") if request.timeout is None else request.timeout + GRACE
+                bound.reschedule(asyncio.get_running_loop().time() + min(grown, context.left()))
                 sent.append(True)
                 answer = await start.through(awaited(call(request)))
             if isinstance(answer, ChatReply | EmbedReply | RankReply):
