@@ -31,6 +31,7 @@ MAX_METADATA = 65_536
 INT64 = 2**63
 """One more than the largest number that MongoDB holds."""
 
+_HALF = re.compile("[\ud800-\udfff]")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -241,7 +242,7 @@ def clean_revision(value: object, what: str) -> int:
 
 def encodable(text: str) -> bool:
     """Whether UTF-8 can hold the text: it has no lone surrogate."""
-    return text.isascii() or not any("\ud800" <= c <= "\udfff" for c in text)
+    return text.isascii() or _HALF.search(text) is None
 
 
 def no_option(kind: type, unknown: Iterable[str]) -> str:

@@ -4,10 +4,10 @@ import inspect
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
+from asyncmem.cleaning import encodable
 from asyncmem.errors import AsyncMemError, ConfigurationError, InvalidInputError
 
 from .chat import WireMessage
-from .halves import has_half
 from .schemas import texts
 
 _SHAPE = "a list of dicts in OpenAI's shape, such as [{'role': 'user', 'content': 'Hi'}]"
@@ -53,7 +53,7 @@ def check_texts(given: Sequence[str]) -> None:
         InvalidInputError: one holds half of a surrogate pair, which is no character.
     """
     for place, text in enumerate(given):
-        if isinstance(cast("object", text), str) and has_half(text):
+        if isinstance(cast("object", text), str) and not encodable(text):
             raise InvalidInputError(
                 f"text {place} holds half of a surrogate pair, which can't be sent: remove it, or read the text anew"
                 " with the right encoding"
@@ -87,7 +87,7 @@ def clean_ranking(query: str, texts: Sequence[str]) -> list[str]:
         raise InvalidInputError(f"query must be a str, not a {type(given).__name__}")
     ranked = clean_texts(texts, blank=True)
     check_texts(ranked)
-    if has_half(query):
+    if not encodable(query):
         raise InvalidInputError("the query holds half of a surrogate pair, which can't be sent: remove it")
     return ranked
 
