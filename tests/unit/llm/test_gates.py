@@ -100,8 +100,9 @@ async def test_no_error_carries_what_came_before_it() -> None:
     gate = Gate(1)
 
     async def work() -> None:
-        failing = asyncio.get_running_loop().create_future()
-        failing.set_exception(OSError("the prompt"))
+        loop = asyncio.get_running_loop()
+        failing = loop.create_future()
+        loop.call_soon(failing.set_exception, OSError("the prompt"))
         failed = False
         try:
             await failing
@@ -119,7 +120,7 @@ async def test_no_error_carries_what_came_before_it() -> None:
 async def test_one_that_takes_long_to_begin_holds_nobody_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """A call whose preparation waits, for a pool of threads that is full, keeps its turn for a moment only."""
     gate = Gate(16)
-    never = asyncio.get_running_loop().create_future()
+    never = asyncio.get_running_loop().create_future  # one each: who is cancelled cancels what it waits for
 
     async def call(work: Callable[[], Awaitable[object]]) -> None:
         async def begun() -> None:
@@ -129,7 +130,7 @@ async def test_one_that_takes_long_to_begin_holds_nobody_up(monkeypatch: pytest.
             await start.through(begun())
 
     monkeypatch.setattr(gates, "PATIENCE", 60.0)
-    patient = asyncio.ensure_future(call(lambda: never))
+    patient = asyncio.ensure_future(call(never))
     await asyncio.sleep(0)
     second = asyncio.ensure_future(call(lambda: asyncio.sleep(0)))
     done, _ = await asyncio.wait([second], timeout=0.05)
@@ -139,7 +140,7 @@ async def test_one_that_takes_long_to_begin_holds_nobody_up(monkeypatch: pytest.
         await second
 
     monkeypatch.setattr(gates, "PATIENCE", 0.001)
-    stuck = asyncio.ensure_future(call(lambda: never))
+    stuck = asyncio.ensure_future(call(never))
     await asyncio.sleep(0)
     async with asyncio.timeout(10):
         await call(lambda: asyncio.sleep(0))
@@ -171,8 +172,9 @@ async def test_work_that_is_counted_is_the_same_work() -> None:
                 await asyncio.sleep(60)
         except TimeoutError:
             await asyncio.sleep(0)
-        failing = asyncio.get_running_loop().create_future()
-        failing.set_exception(OSError("reset"))
+        loop = asyncio.get_running_loop()
+        failing = loop.create_future()
+        loop.call_soon(failing.set_exception, OSError("reset"))
         with pytest.raises(OSError, match="reset"):
             await failing
         return "mended"
